@@ -1,0 +1,1 @@
+"""What every level stands on: errors, dtypes, limits."""

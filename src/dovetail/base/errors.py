@@ -1,0 +1,90 @@
+"""Every error a user can meet.
+
+    DovetailError
+    |-- ProgramError           a program's text or meaning
+    |   |-- ParseError         the text cannot be read (caret under the place)
+    |   `-- VerifyError        it reads, but is not a valid program
+    |-- TargetError            a target file, or a machine that lacks what a target needs
+    |-- MappingError           nothing on the target fits a statement
+    |-- PlanError              a plan does not belong to its program or target
+    |-- CodegenError           a nest that cannot become code
+    |-- CertificateError       a proof or check of generated code failed; nothing was returned
+    |-- CallError              a kernel was called with the wrong arguments
+    |   `-- IndexRangeError    an indirect index left its tensor while the kernel ran
+    |-- CacheError             the on-disk cache cannot be trusted (never fatal by itself)
+    `-- LimitError             a stated limit would be exceeded
+
+A message says what happened, where, why, and what to try, each on a line of its own.
+"""
+
+from __future__ import annotations
+
+
+class DovetailError(Exception):
+    """``what`` in one line; ``where``, ``why`` and ``hint`` when they help the reader."""
+
+    def __init__(self, what: str, *, where: str | None = None, why: str | None = None, hint: str | None = None) -> None:
+        self.what, self.where, self.why, self.hint = what, where, why, hint
+        super().__init__(self.message())
+
+    def message(self) -> str:
+        parts = [self.what]
+        if self.where:
+            parts.append(_indent(self.where))
+        if self.why:
+            parts.append(_indent(self.why))
+        if self.hint:
+            parts.append(_indent(f"try: {self.hint}"))
+        return "\n".join(parts)
+
+
+class ProgramError(DovetailError):
+    """A program's text or meaning is wrong."""
+
+
+class ParseError(ProgramError):
+    """The text of a program cannot be read."""
+
+
+class VerifyError(ProgramError):
+    """The program reads well but has no meaning."""
+
+
+class TargetError(DovetailError):
+    """A target file is wrong, or the machine lacks what it asks for."""
+
+
+class MappingError(DovetailError):
+    """No instruction of the target fits."""
+
+
+class PlanError(DovetailError):
+    """A plan does not belong to its program or target."""
+
+
+class CodegenError(DovetailError):
+    """A nest cannot become code."""
+
+
+class CertificateError(DovetailError):
+    """A proof or check of generated code failed."""
+
+
+class CallError(DovetailError):
+    """A kernel was called with the wrong arguments."""
+
+
+class IndexRangeError(CallError):
+    """An indirect index left its tensor while the kernel ran."""
+
+
+class CacheError(DovetailError):
+    """The on-disk cache cannot be trusted."""
+
+
+class LimitError(DovetailError):
+    """A stated limit would be exceeded."""
+
+
+def _indent(text: str) -> str:
+    return "\n".join(f"  {line}" for line in text.splitlines())

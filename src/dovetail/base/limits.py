@@ -1,0 +1,28 @@
+"""Bounds on untrusted or runaway input, in one value that is handed down."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MAX_EXTENT = 2**31 - 1
+MAX_BYTES = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How large a program may be and how long a search may take."""
+
+    extent: int = MAX_EXTENT
+    """Largest extent of one loop or dimension."""
+    tensor_bytes: int = MAX_BYTES
+    """Largest tensor."""
+    statements: int = 4096
+    text_bytes: int = 1 << 24
+    mapping_depth: int = 3
+    """How many transformations a fit may use besides free reordering."""
+    mapping_count: int = 4096
+    """How many fits one search may return."""
+    mapping_seconds: float = 20.0
+
+
+DEFAULT_LIMITS = Limits()

@@ -1,0 +1,1 @@
+"""The languages of Dovetail: programs, fits, plans, nests, certificates. Data only; no search, no code generation."""
