@@ -33,7 +33,7 @@ check: $(VENV)/.stamp-test $(VENV)/.stamp-check ## formatting, lint, types, impo
 	$(VENV)/bin/lint-imports
 
 format: $(VENV)/.stamp-check ## format, and apply the safe lint fixes
-	$(RUN) -m ruff check --fix .
+	$(RUN) -m ruff check --fix-only .
 	$(RUN) -m ruff format .
 
 bench: $(VENV)/.stamp-bench ## install the peers and run all benchmarks
