@@ -1,0 +1,247 @@
+"""Nests: placed data, loops and instruction calls in the order they run; what codegen lowers and a simulator steps.
+
+    nest     = node*
+    node     = "loop" var "in" max(lower...) ".." min(upper...) "step" int ":" node*
+             | "parallel" unit var "<" extent ":" node*      -- iterations spread over the units, no order
+             | "alloc" buffer ":" node*                      -- alive inside; per unit when inside a parallel
+             | "call" instruction(operand, ...) {param = min(index...), ...}
+             | "start" token "=" call | "wait" token         -- asynchronous calls
+             | "barrier" unit                                -- all units of a kind meet
+             | "when" condition, ... ":" node* ["else" node*]
+    operand  = cell | place | number | value
+    cell     = register "{" int, ... "}"       -- a register of a register buffer, chosen at compile time
+    place    = buffer "[" index, ... "]"       -- an element in memory; the instruction reaches on from there
+    number   = a literal, spread over the lanes; value = "(" index ")", a loop's own value
+
+Every unit runs the whole nest; a ``parallel`` gives each its share of the iterations. Calls outside a parallel run
+on every unit, so they may write registers and private buffers only. A place may hold indirect reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dovetail.base.dtypes import DType
+from dovetail.ir.index import Condition, Index
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """Storage. In registers each cell of ``shape`` holds ``lanes`` elements; elsewhere strides are in elements."""
+
+    name: str
+    memory: str
+    dtype: DType
+    shape: tuple[Index, ...]
+    lanes: int = 1
+    tensor: str = ""
+    """The program's tensor this holds (a part of), for messages."""
+    strides: tuple[Index, ...] = ()
+    """Row-major and dense when empty."""
+
+    def __str__(self) -> str:
+        shape = ", ".join(map(str, self.shape))
+        wide = f" x {self.lanes}" if self.lanes > 1 else ""
+        return f"{self.name}: {self.dtype}{wide}[{shape}] @ {self.memory}"
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A register."""
+
+    buffer: str
+    position: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f"{self.buffer}{{{', '.join(map(str, self.position))}}}"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An element in memory; for an instruction that touches more, its first one.
+
+    ``strides`` gives values for the operand's named strides, in elements of the buffer."""
+
+    buffer: str
+    indices: tuple[Index, ...]
+
+    def __str__(self) -> str:
+        return f"{self.buffer}[{', '.join(map(str, self.indices))}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A literal of a dtype, spread over as many lanes as the instruction wants."""
+
+    value: int | float | bool
+    dtype: DType
+
+    def __str__(self) -> str:
+        return f"{self.dtype}({self.value})"
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A loop's own value, as i64."""
+
+    index: Index
+
+    def __str__(self) -> str:
+        return f"({self.index})"
+
+
+Operand = Cell | Place | Number | Value
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One instruction. Operands in the instruction's own order; a parameter is the smallest of its indices."""
+
+    instruction: str
+    operands: tuple[Operand, ...]
+    params: tuple[tuple[str, tuple[Index, ...]], ...] = ()
+
+    def __str__(self) -> str:
+        text = f"{self.instruction}({', '.join(map(str, self.operands))})"
+        if self.params:
+            text += " {" + ", ".join(f"{n} = {_extreme('min', v)}" for n, v in self.params) + "}"
+        return text
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """``var`` from the largest of ``lower`` up to (not with) the smallest of ``upper``."""
+
+    var: str
+    lower: tuple[Index, ...]
+    upper: tuple[Index, ...]
+    step: int
+    body: tuple[Node, ...]
+    downward: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Parallel:
+    """``var < extent``, each iteration on some unit; the split does not change any result."""
+
+    unit: str
+    var: str
+    extent: tuple[Index, ...]
+    """The smallest of these."""
+    body: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Alloc:
+    """``buffer`` exists inside ``body``; undefined at first."""
+
+    buffer: Buffer
+    body: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Begin an asynchronous call; ``token`` names it for ``Wait``."""
+
+    token: str
+    call: Call
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """The started call has ended after this."""
+
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
+class Barrier:
+    """No unit goes on before all have come here. Never inside a parallel."""
+
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
+class When:
+    """``body`` where all conditions hold, ``otherwise`` elsewhere."""
+
+    conditions: tuple[Condition, ...]
+    body: tuple[Node, ...]
+    otherwise: tuple[Node, ...] = ()
+
+
+Node = Loop | Parallel | Alloc | Call | Start | Wait | Barrier | When
+
+
+@dataclass(frozen=True, slots=True)
+class Nest:
+    """A whole kernel: the caller's arrays as buffers in main memory, run-time sizes, and what to do."""
+
+    arguments: tuple[Buffer, ...]
+    """in, const, out and inout tensors, in the program's order."""
+    sizes: tuple[str, ...]
+    body: tuple[Node, ...]
+    written: tuple[str, ...] = ()
+    """Arguments that are written."""
+
+    def __str__(self) -> str:
+        head = [f"argument {b}" for b in self.arguments]
+        head += [f"size {', '.join(self.sizes)}"] if self.sizes else []
+        return "\n".join([*head, *_lines(self.body, 0)])
+
+
+def walk(nodes: tuple[Node, ...]) -> Iterator[Node]:
+    """All nodes, outermost first."""
+    for node in nodes:
+        yield node
+        if isinstance(node, Loop | Parallel | Alloc | When):
+            yield from walk(node.body)
+        if isinstance(node, When):
+            yield from walk(node.otherwise)
+
+
+def calls(nodes: tuple[Node, ...]) -> Iterator[Call]:
+    """Every instruction call, started ones too."""
+    for node in walk(nodes):
+        if isinstance(node, Call):
+            yield node
+        elif isinstance(node, Start):
+            yield node.call
+
+
+def _lines(nodes: tuple[Node, ...], depth: int) -> Iterator[str]:
+    pad = "  " * depth
+    for node in nodes:
+        if isinstance(node, Alloc):
+            yield f"{pad}alloc {node.buffer}"
+            yield from _lines(node.body, depth)
+            continue
+        yield pad + _head(node)
+        if isinstance(node, Loop | Parallel | When):
+            yield from _lines(node.body, depth + 1)
+        if isinstance(node, When) and node.otherwise:
+            yield f"{pad}else:"
+            yield from _lines(node.otherwise, depth + 1)
+
+
+def _head(node: Node) -> str:
+    if isinstance(node, Loop):
+        bounds = f"{_extreme('max', node.lower)}..{_extreme('min', node.upper)}"
+        step = f" step {node.step}" if node.step != 1 else ""
+        return f"loop {node.var} in {bounds}{step}{' downward' if node.downward else ''}:"
+    if isinstance(node, Parallel):
+        return f"parallel {node.unit} {node.var}<{_extreme('min', node.extent)}:"
+    if isinstance(node, Start):
+        return f"start {node.token} = {node.call}"
+    if isinstance(node, Wait):
+        return f"wait {node.token}"
+    if isinstance(node, Barrier):
+        return f"barrier {node.unit}"
+    if isinstance(node, When):
+        return f"when {', '.join(map(str, node.conditions))}:"
+    return f"call {node}"
+
+
+def _extreme(name: str, values: tuple[Index, ...]) -> str:
+    return str(values[0]) if len(values) == 1 else f"{name}({', '.join(map(str, values))})"
