@@ -1,1 +1,1 @@
-"""One script per question; ``python -m benchmarks.run_all`` runs them all."""
+"""Benchmarks of Dovetail against the libraries people use today: one harness, one protocol (see README.md)."""
