@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
 
-from dovetail.base.dtypes import DTYPES, DType, compute_type, join
+from dovetail.base.dtypes import DTYPES, DType, Kind, compute_type, join
 from dovetail.base.errors import VerifyError
-from dovetail.ir.index import Access, Index
+from dovetail.ir.index import Access, Index, Quotient, Remainder
 from dovetail.ir.primitives import PRIMITIVES
 
 
@@ -54,13 +54,12 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A loop's or a size's own value, as an i64."""
+    """The value of loops and sizes, as an i64: ``i``, ``2 * i + n``, ``i // 4``. Never constant."""
 
     index: Index
 
     def __str__(self) -> str:
-        simple = len(self.index.terms) == 1 and not self.index.const and self.index.terms[0][1] == 1
-        return str(self.index) if simple else f"({self.index})"
+        return str(self.index)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +117,15 @@ def walk(e: Expr) -> Iterator[Expr]:
         yield from walk(child)
 
 
+def shallow(e: Expr, depth: int) -> bool:
+    """Whether ``e`` nests at most ``depth`` operations."""
+    level: tuple[Expr, ...] = (e,)
+    while level and depth >= 0:
+        level = tuple(child for node in level for child in children(node))
+        depth -= 1
+    return not level
+
+
 def reads(e: Expr) -> Iterator[Access]:
     """Every access ``e`` reads, in order, indirect indices included (before the access they index)."""
     for node in walk(e):
@@ -156,7 +164,7 @@ def substitute(e: Expr, values: Mapping[str, Index]) -> Expr:
     def change(node: Expr) -> Expr:
         if isinstance(node, Read):
             return Read(node.access.substitute(values))
-        return Position(node.index.substitute(values)) if isinstance(node, Position) else node
+        return _position(node.index.substitute(values)) if isinstance(node, Position) else node
 
     return rebuild(e, change)
 
@@ -185,10 +193,7 @@ def natural_type(e: Expr, dtypes: Mapping[str, DType]) -> DType | None:
     result = PRIMITIVES[e.function].result
     if result == "bool":
         return DTYPES["bool"]
-    inner = joined((natural_type(a, dtypes) for a in (e.args[1:] if result == "select" else e.args)))
-    if inner is None and any(isinstance(node, Literal) and isinstance(node.value, float) for node in walk(e)):
-        return None
-    return inner
+    return joined(natural_type(a, dtypes) for a in (e.args[1:] if result == "select" else e.args))
 
 
 def value_type(e: Expr, dtypes: Mapping[str, DType], around: DType | None) -> DType:
@@ -222,23 +227,55 @@ def joined(types: Iterator[DType | None] | tuple[DType | None, ...]) -> DType | 
 
 
 def check_types(e: Expr, dtypes: Mapping[str, DType], own: DType) -> None:
-    """Raise a VerifyError where a primitive meets a type it has no meaning for."""
+    """Raise a VerifyError where a primitive or a literal meets a type it has no meaning for."""
     if isinstance(e, Apply):
-        row = PRIMITIVES[e.function]
-        if row.result == "float" and not own.is_float:
-            raise VerifyError(f"{e.function} of integers in '{e}'", hint="cast the argument, e.g. f32(x[i])")
-        if row.result == "integer" and own.is_float:
-            raise VerifyError(f"{e.function} of floats in '{e}'", hint="cast the arguments to an integer dtype")
+        _check_primitive(e, own)
         for arg, kind in zip(e.args, argument_types(e, dtypes, own), strict=True):
             check_types(arg, dtypes, compute_type(value_type(arg, dtypes, kind)))
+    elif isinstance(e, Literal):
+        _check_literal(e, own)
     elif isinstance(e, Cast | Bitcast):
         inner = value_type(e.arg, dtypes, None)
         if isinstance(e, Bitcast) and inner.bits != e.dtype.bits:
             raise VerifyError(f"bitcast from {inner} to {e.dtype} in '{e}'", why="the widths differ")
+        if isinstance(e, Bitcast) and e.dtype.kind is Kind.BOOL:
+            raise VerifyError(f"bitcast to bool in '{e}'", why="a bool is 0 or 1", hint="compare with 0 instead")
         check_types(e.arg, dtypes, inner if isinstance(e, Bitcast) else compute_type(inner))
 
 
+def _check_primitive(e: Apply, own: DType) -> None:
+    result = PRIMITIVES[e.function].result
+    if result == "float" and not own.is_float:
+        raise VerifyError(f"{e.function} of {own} in '{e}'", hint="cast the argument, e.g. f32(x[i])")
+    if result == "integer" and own.is_float:
+        raise VerifyError(f"{e.function} of {own} in '{e}'", hint="cast the arguments to an integer dtype")
+    if own.kind is Kind.BOOL and e.function in _NOT_OF_BOOL:
+        raise VerifyError(f"{e.function} of bool in '{e}'", hint="cast the arguments, e.g. i32(x[i])")
+
+
+def _check_literal(e: Literal, own: DType) -> None:
+    if own.is_float or isinstance(e.value, bool):
+        return
+    if isinstance(e.value, float):
+        raise VerifyError(f"{e} in arithmetic on {own}", hint="cast the others to a float dtype, e.g. f32(x[i])")
+    if own.kind is Kind.BOOL and e.value not in (0, 1):
+        raise VerifyError(f"{e} in arithmetic on bool", hint="true or false")
+    if own.is_integer and not own.low <= e.value <= own.high:
+        raise VerifyError(f"{e} does not fit {own}", why=f"{own} holds {own.low} to {own.high}")
+
+
+_NOT_OF_BOOL = ("sub", "neg", "floordiv", "mod", "shl", "shr")
+
+
+def _position(index: Index) -> Expr:
+    """The value of ``index``; a constant keeps its type, which a literal would not."""
+    return Cast(DTYPES["i64"], Literal(index.const)) if index.is_constant else Position(index)
+
+
 def _nested(e: Expr, binding: int) -> str:
+    if isinstance(e, Position):
+        simple = len(e.index.terms) == 1 and not e.index.const and e.index.terms[0][1] == 1
+        return str(e) if simple and not isinstance(e.index.terms[0][0], Quotient | Remainder) else f"({e})"
     if isinstance(e, Apply):
         row = PRIMITIVES[e.function]
         if row.symbol is not None and row.binding < binding:

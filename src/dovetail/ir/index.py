@@ -80,8 +80,9 @@ class Index:
         negative = [(a, c) for a, c in self.terms if c < 0]
         text = ""
         for atom, c in (*positive, *negative):
+            bare = c == -1 and not text and isinstance(atom, Quotient | Remainder)
             text += (" + " if c > 0 else " - ") if text else ("" if c > 0 else "-")
-            text += _term(atom, abs(c))
+            text += f"({atom})" if bare else _term(atom, abs(c))
         if not text:
             return str(self.const)
         if self.const:
@@ -164,9 +165,7 @@ class Index:
 
     def rename(self, tensors: Mapping[str, str]) -> Index:
         """Tensors of indirect reads renamed."""
-        return self.map_atoms(
-            lambda atom: affine(((atom.rename(tensors), 1),)) if isinstance(atom, Access) else None
-        )
+        return self.map_atoms(lambda atom: affine(((atom.rename(tensors), 1),)) if isinstance(atom, Access) else None)
 
     def map_atoms(self, change: Callable[[Atom], Index | None]) -> Index:
         """Every atom for which ``change`` gives an index replaced by it, from the outside in."""
@@ -218,7 +217,8 @@ class Condition:
         right = Index(tuple((a, -c) for a, c in self.index.terms if c < 0), -self.index.const)
         if left.terms or not right.terms:
             return f"{left} {'==' if self.equal else '>='} {right}"
-        return f"{right - right.const} {'==' if self.equal else '<='} {-right.const}"
+        flipped, number = right - right.const, -right.const
+        return f"{number} == {flipped}" if self.equal else f"{flipped} <= {number}"
 
     def substitute(self, values: Mapping[str, Index]) -> Condition:
         return Condition(self.index.substitute(values), self.equal)

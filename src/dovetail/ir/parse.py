@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
-from dovetail.base.dtypes import DTYPES
+from dovetail.base.dtypes import DTYPES, DType
 from dovetail.base.errors import ParseError
-from dovetail.base.limits import DEFAULT_LIMITS, Limits
-from dovetail.ir.expr import Apply, Bitcast, Cast, Expr, Literal, Position, Read
+from dovetail.base.limits import DEFAULT_LIMITS, MAX_EXTENT, Limits
+from dovetail.ir.expr import Apply, Bitcast, Cast, Expr, Literal, Position, Read, shallow
 from dovetail.ir.index import Access, Condition, Index, affine, constant, variable
 from dovetail.ir.primitives import INFIX, PREFIX, PRIMITIVES
 from dovetail.ir.program import Combine, Loop, Program, Role, Size, Statement, Tensor
 from dovetail.ir.tokens import Source, Token, tokenize
 
+T = TypeVar("T")
+
 _ROLES = {r.value: r for r in Role}
 _KEYWORDS = {*_ROLES, "size", "for", "seq", "where"}
 _NUMBERS = {"true": True, "false": False, "inf": float("inf"), "nan": float("nan")}
+_DEEPEST = 100
 _COMPARE = ("<", "<=", ">", ">=", "==")
 
 
@@ -26,16 +31,46 @@ def parse(text: str, name: str = "program", limits: Limits = DEFAULT_LIMITS) -> 
     return _Parser(Source(text, name)).program()
 
 
+def parse_statement(text: str, dtypes: Mapping[str, DType], sizes: Sequence[Size], name: str) -> Statement:
+    """One statement over tensors whose dtypes are known and whose shapes are not (an instruction's ``computes``)."""
+    parser = _Parser(Source(text, name), sizes)
+    parser.tensors = {tensor: Tensor(Role.IN, tensor, kind, ()) for tensor, kind in dtypes.items()}
+    parser.ranked = False
+    return parser.whole_text(parser.statement)
+
+
+def parse_conditions(text: str, sizes: Sequence[Size], name: str) -> tuple[Condition, ...]:
+    """Comparisons of indices over ``sizes``: ``m % 4 == 0, m <= n``."""
+    parser = _Parser(Source(text, name), sizes)
+    return tuple(parser.whole_text(parser.conditions))
+
+
+def parse_index(text: str, sizes: Sequence[Size], name: str) -> Index:
+    """An index over ``sizes``: ``4 * n + k % 4``."""
+    parser = _Parser(Source(text, name), sizes)
+    return parser.whole_text(parser.index)
+
+
 class _Parser:
     """Recursive descent over tokens; ``scope`` holds the loops of the statement being read."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, sizes: Sequence[Size] = ()) -> None:
         self.source = source
         self.tokens = tokenize(source)
         self.at = 0
-        self.sizes: dict[str, Size] = {}
+        self.sizes = {size.name: size for size in sizes}
         self.tensors: dict[str, Tensor] = {}
         self.scope: dict[str, Loop] = {}
+        self.ranked = True
+        self.loop_names: set[str] = set()
+        self.depth = 0
+
+    def whole_text(self, part: Callable[[], T]) -> T:
+        """What ``part`` reads, and nothing after it."""
+        found = part()
+        if self.here.kind != "end":
+            raise self.error("expected the end of the text")
+        return found
 
     # -- statements and declarations
 
@@ -87,7 +122,11 @@ class _Parser:
             self.expect(":")
         out = self.access(self.name("a statement or declaration"))
         combine = self.combine()
-        return Statement(loops, out, combine, self.expr(), tuple(where), seq, line)
+        start = self.here
+        value = self.expr()
+        if not shallow(value, _DEEPEST):
+            raise self.error(f"this value nests more than {_DEEPEST} operations", start)
+        return Statement(loops, out, combine, value, tuple(where), seq, line)
 
     def loops(self) -> tuple[Loop, ...]:
         loops = []
@@ -96,6 +135,7 @@ class _Parser:
             self.expect("<")
             loop = Loop(name.text, self.index(extent=True))
             self.scope[name.text] = loop
+            self.loop_names.add(name.text)
             loops.append(loop)
             if not self.accept(","):
                 return tuple(loops)
@@ -161,11 +201,9 @@ class _Parser:
 
     def index_factor(self, extent: bool) -> Index:
         if self.accept("-"):
-            return -self.index_factor(extent)
+            return -self.inside(lambda: self.index_factor(extent))
         if self.accept("("):
-            inner = self.index(extent)
-            self.expect(")")
-            return inner
+            return self.inside(lambda: self.index(extent), ")")
         token = self.take()
         if token.kind == "number":
             return constant(self.whole(token))
@@ -175,14 +213,15 @@ class _Parser:
             return affine(((self.access(token), 1),))
         if token.kind != "name" or token.text in _KEYWORDS:
             raise self.error("expected an extent" if extent else "expected an index", token)
-        raise self.unknown("size" if extent else "loop or size", token, {**self.sizes, **({} if extent else self.scope)})
+        known = {**self.sizes} if extent else {**self.sizes, **self.scope}
+        raise self.unknown("size" if extent else "loop or size", token, known)
 
     def access(self, name: Token) -> Access:
         if name.text not in self.tensors:
             raise self.unknown("tensor", name, self.tensors)
-        indices = self.indices("]") if self.accept("[") else ()
+        indices = self.inside(lambda: self.indices("]")) if self.accept("[") else ()
         rank = len(self.tensors[name.text].shape)
-        if len(indices) != rank:
+        if self.ranked and len(indices) != rank:
             found = f"{len(indices)} {'index' if len(indices) == 1 else 'indices'}"
             raise self.error(f"'{name.text}' has {rank} dimensions, this access has {found}", name)
         return Access(name.text, indices)
@@ -193,15 +232,13 @@ class _Parser:
         left = self.prefix()
         while (row := INFIX.get(self.here.text)) is not None and row.binding >= binding and self.here.kind == "symbol":
             self.take()
-            left = Apply(row.name, (left, self.expr(row.binding + 1)))
+            left = _operation(row.name, left, self.expr(row.binding + 1))
         return left
 
     def prefix(self) -> Expr:
         token = self.take()
         if token.text == "(":
-            inner = self.expr()
-            self.expect(")")
-            return inner
+            return self.inside(self.expr, ")")
         if token.kind == "symbol" and token.text in PREFIX:
             return self.negated(token)
         if token.kind == "number":
@@ -214,9 +251,11 @@ class _Parser:
     def negated(self, token: Token) -> Expr:
         """``-3`` is a literal, ``-x[i]`` an operation."""
         row = PREFIX[token.text]
-        inner = self.expr(row.binding + 1)
+        inner = self.inside(lambda: self.expr(row.binding + 1))
         if row.name == "neg" and isinstance(inner, Literal) and not isinstance(inner.value, bool):
             return Literal(-inner.value)
+        if row.name == "neg" and isinstance(inner, Position):
+            return Position(-inner.index)
         return Apply(row.name, (inner,))
 
     def named(self, token: Token) -> Expr:
@@ -233,10 +272,7 @@ class _Parser:
 
     def call(self, token: Token) -> Expr:
         self.expect("(")
-        args = [self.expr()]
-        while self.accept(","):
-            args.append(self.expr())
-        self.expect(")")
+        args = self.inside(self.arguments, ")")
         text = token.text
         target = text.removeprefix("bitcast_")
         if target in DTYPES and len(args) == 1:
@@ -247,7 +283,24 @@ class _Parser:
             raise self.error(f"{text} takes {PRIMITIVES[text].arity} arguments, not {len(args)}", token)
         return Apply(text, tuple(args))
 
+    def arguments(self) -> list[Expr]:
+        args = [self.expr()]
+        while self.accept(","):
+            args.append(self.expr())
+        return args
+
     # -- tokens
+
+    def inside(self, part: Callable[[], T], close: str | None = None) -> T:
+        """``part``, one level deeper, up to ``close``. Hostile text must not exhaust the stack."""
+        self.depth += 1
+        if self.depth > _DEEPEST:
+            raise self.error(f"more than {_DEEPEST} levels of nesting")
+        found = part()
+        if close is not None:
+            self.expect(close)
+        self.depth -= 1
+        return found
 
     @property
     def here(self) -> Token:
@@ -278,6 +331,8 @@ class _Parser:
         token = self.name(f"a name for the {what}")
         if token.text in self.sizes or token.text in self.tensors or token.text in self.scope:
             raise self.error(f"'{token.text}' is already the name of something", token)
+        if what != "loop" and token.text in self.loop_names:
+            raise self.error(f"'{token.text}' is already the name of a loop", token)
         if token.text in PRIMITIVES or token.text in DTYPES or token.text in _NUMBERS:
             raise self.error(f"'{token.text}' is a word of the language", token)
         return token
@@ -301,6 +356,28 @@ class _Parser:
         close = difflib.get_close_matches(token.text, names, 1)
         hint = f"did you mean '{close[0]}'?" if close else (f"known: {', '.join(names[:12])}" if names else None)
         return self.source.error(f"unknown {what} '{token.text}'", token.place, hint)
+
+
+def _operation(name: str, left: Expr, right: Expr) -> Expr:
+    """``left name right``; arithmetic of loops, sizes and whole numbers is one index: ``2 * i + 1``, ``i // 4``."""
+    a, b = _as_index(left), _as_index(right)
+    if a is None or b is None:
+        return Apply(name, (left, right))
+    index = None
+    if name in ("add", "sub"):
+        index = a + b if name == "add" else a - b
+    elif name == "mul" and (a.is_constant or b.is_constant):
+        index = a * b.const if b.is_constant else b * a.const
+    elif name in ("floordiv", "mod") and b.is_constant and b.const > 0:
+        index = a // b.const if name == "floordiv" else a % b.const
+    return Apply(name, (left, right)) if index is None or index.is_constant else Position(index)
+
+
+def _as_index(e: Expr) -> Index | None:
+    if isinstance(e, Position):
+        return e.index
+    whole = isinstance(e, Literal) and isinstance(e.value, int) and not isinstance(e.value, bool)
+    return constant(int(e.value)) if isinstance(e, Literal) and whole and abs(e.value) <= MAX_EXTENT else None
 
 
 def _condition(left: Index, sign: str, right: Index) -> Condition:

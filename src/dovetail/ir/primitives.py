@@ -62,7 +62,7 @@ def _rsqrt(a: Array) -> Array:
 
 def _sigmoid(a: Array) -> Array:
     e = np.exp(-np.abs(a))
-    return np.where(a >= 0, 1 / (1 + e), e / (1 + e))
+    return np.where(np.signbit(a), e / (1 + e), 1 / (1 + e))
 
 
 PRIMITIVES = {

@@ -13,6 +13,8 @@ _PATTERN = re.compile(
     r"|(?P<name>[A-Za-z_][A-Za-z_0-9]*)"
     r"|(?P<symbol>\.\.|//|<<|>>|<=|>=|==|!=|\+=|\*=|[-+*/%<>=(),:\[\]&|^~])"
 )
+_SHOWN = 160
+"""Characters of a line that a message shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,10 @@ class Source:
         end = self.text.find("\n", start)
         shown = self.text[start : end if end >= 0 else len(self.text)]
         column = place - start
-        where = f"{self.name}:{self.line(place)}:{column + 1}\n  {shown}\n  {' ' * column}^"
+        if len(shown) > _SHOWN:
+            cut = max(0, column - _SHOWN // 2)
+            shown, column = shown[cut : cut + _SHOWN], column - cut
+        where = f"{self.name}:{self.line(place)}:{place - start + 1}\n  {shown}\n  {' ' * column}^"
         return ParseError(message, where=where, hint=hint)
 
 
