@@ -59,7 +59,7 @@ def problems(path: Path) -> list[Problem]:
 
 def run(chosen: Sequence[Problem], threads: int, json_path: Path | None) -> int:
     """Print a line per problem and the last line; the exit code is 1 where one did not compile."""
-    print(f"{cpu_model()}; {threads} threads; commit {commit()[:12]}")
+    print(f"{cpu_model()}; {threads} threads; commit {commit()}")
     with tempfile.TemporaryDirectory() as cache:
         cold, warm = (compile_all(chosen, threads, Path(cache)) for _ in range(2))
     print(f"{'table':32}{'shape':60}{'cold ms':>12}{'warm ms':>12}{'packing ms':>12}")

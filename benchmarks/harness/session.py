@@ -76,7 +76,7 @@ def peer_names(text: str) -> tuple[str, ...]:
 
 
 def _introduce(contest: Contest, setting: Setting) -> None:
-    print(f"{setting.machine}; {setting.threads} threads; commit {setting.commit[:12]}")
+    print(f"{setting.machine}; {setting.threads} threads; commit {setting.commit}")
     print("; ".join(f"{name}: {version}" for name, version in contest.versions.items()))
     for name, reason in contest.missing.items():
         print(f"skipped: {name} is not here ({reason})")
