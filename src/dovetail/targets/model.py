@@ -107,6 +107,12 @@ class Instruction:
     """Unit over which a copy reaches all destinations at once."""
     source: str = ""
     """file: table, for messages."""
+    family: str = ""
+    """The table it was expanded from: "fma" for fma.f32x8; its own name where there are no siblings."""
+    lanes: int = 1
+    """L of the family."""
+    ulps: float = 0
+    """Largest error of an elementary function, in units in the last place; 0: as exact as its dtype."""
 
     def operand(self, name: str) -> Operand:
         return next(o for o in self.operands if o.name == name)
@@ -153,6 +159,8 @@ class Target:
     states: tuple[State, ...] = ()
     llvm: Llvm | None = None
     frequency_hz: float = 0.0
+    vector_bytes: tuple[int, ...] = ()
+    """Widths of vector registers that families expand to, narrowest first; () is scalar code only."""
     parents: tuple[str, ...] = ()
     path: str = ""
     reason: str = ""
