@@ -78,14 +78,15 @@ class Index:
     def __str__(self) -> str:
         positive = [(a, c) for a, c in self.terms if c > 0]
         negative = [(a, c) for a, c in self.terms if c < 0]
-        text = ""
+        lead = self.const > 0 and not positive and bool(negative)
+        text = str(self.const) if lead else ""
         for atom, c in (*positive, *negative):
             bare = c == -1 and not text and isinstance(atom, Quotient | Remainder)
             text += (" + " if c > 0 else " - ") if text else ("" if c > 0 else "-")
             text += f"({atom})" if bare else _term(atom, abs(c))
         if not text:
             return str(self.const)
-        if self.const:
+        if self.const and not lead:
             text += f" {'+' if self.const > 0 else '-'} {abs(self.const)}"
         return text
 

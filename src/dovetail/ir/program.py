@@ -124,6 +124,11 @@ class Statement:
         return f"{text}{self.out} {self.combine.value} {self.value}"
 
     @property
+    def place(self) -> str:
+        """Where a message points to."""
+        return f"line {self.line}: {self}" if self.line else str(self)
+
+    @property
     def all_loops(self) -> tuple[Loop, ...]:
         return self.seq + self.loops
 
