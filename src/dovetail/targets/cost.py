@@ -1,6 +1,6 @@
 """Costs: a number, or an expression of an instruction's parameters such as ``120 + m * n * k / 235``.
 
-    cost = number | parameter | cost (+ - * / // %) cost | -cost | (cost) | max(cost, ...) | min(cost, ...) | ceil(cost)
+cost = number | parameter | cost (+ - * / // %) cost | -cost | (cost) | max(cost, ...) | min(cost, ...) | ceil(cost)
 """
 
 from __future__ import annotations

@@ -6,9 +6,11 @@ Its parameters (``n`` in ``for l<n: r[l] = m[l]``) are the sizes of that program
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
+from typing import Protocol
 
 from dovetail.base.dtypes import DType
 from dovetail.ir.expr import Read
@@ -146,15 +148,72 @@ class Llvm:
     """Functions and globals shared by emissions."""
 
 
-@dataclass(frozen=True, slots=True)
+class Choice(Protocol):
+    """An instruction that has a name and dtypes already, and its program and emission once they are asked for."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def features(self) -> tuple[str, ...]: ...
+
+    @property
+    def dtypes(self) -> frozenset[str]:
+        """Of all its operands."""
+        ...
+
+    @property
+    def functions(self) -> frozenset[str]:
+        """Primitives it applies; "cast" and "bitcast" too."""
+        ...
+
+    def build(self) -> Instruction: ...
+
+
+class InstructionSet(Mapping[str, Instruction]):
+    """Instructions by name, in the target file's order; each is built when it is first asked for."""
+
+    def __init__(self, choices: Sequence[Choice]) -> None:
+        self._choices = {choice.name: choice for choice in choices}
+        self._built: dict[str, Instruction] = {}
+
+    def __getitem__(self, name: str) -> Instruction:
+        found = self._built.get(name)
+        if found is None:
+            found = self._built[name] = self._choices[name].build()
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._choices)
+
+    def __len__(self) -> int:
+        return len(self._choices)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._choices
+
+    def over(self, functions: Set[str], dtypes: Set[str]) -> tuple[Instruction, ...]:
+        """Those that apply no other primitives and have operands of no other dtypes."""
+        return tuple(
+            self[name]
+            for name, choice in self._choices.items()
+            if choice.dtypes <= dtypes and choice.functions <= functions
+        )
+
+    def with_features(self, features: Set[str]) -> InstructionSet:
+        """Those that need no other features."""
+        return InstructionSet([choice for choice in self._choices.values() if features >= set(choice.features)])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Target:
-    """A machine. ``parents`` are the targets it inherits from, nearest first."""
+    """A machine. ``parents`` are the targets it inherits from, nearest first. Equal when digests are."""
 
     name: str
     doc: str
     units: tuple[Unit, ...]
     memories: tuple[Memory, ...]
-    instructions: tuple[Instruction, ...]
+    by_name: Mapping[str, Instruction] = field(repr=False)
     layouts: tuple[Layout, ...] = ()
     states: tuple[State, ...] = ()
     llvm: Llvm | None = None
@@ -167,7 +226,28 @@ class Target:
     """Why this target stands for the host (detection only)."""
     digest: str = ""
     """Hash of everything that decides generated code."""
-    by_name: dict[str, Instruction] = field(default_factory=dict, compare=False, repr=False)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Target) or not self.digest:
+            return self is other
+        return (self.name, self.digest) == (other.name, other.digest)
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.digest))
+
+    @property
+    def instructions(self) -> tuple[Instruction, ...]:
+        """All of them; builds what has not been asked for yet."""
+        return tuple(self.by_name.values())
+
+    def instructions_for(self, functions: Set[str], dtypes: Set[str]) -> tuple[Instruction, ...]:
+        """The instructions that apply only these primitives ("cast" and "bitcast" too) to only these dtypes.
+
+        Building a few dozen of a target's two thousand instructions is what makes a small program quick to compile.
+        """
+        if isinstance(self.by_name, InstructionSet):
+            return self.by_name.over(functions, dtypes)
+        return self.instructions
 
     def instruction(self, name: str) -> Instruction:
         return self.by_name[name]

@@ -54,7 +54,7 @@ NAMES: Check = ("a name or a list of names", lambda value: _is_text(value) or _a
 GRID: Check = ("a whole number or a list of them", lambda value: _is_count(value) or _all(_is_count)(value))
 TEXT_TABLE: Check = ('a table of texts, e.g. { acc = "f32 @ registers" }', _is_text_table)
 COST: Check = ('a number or an expression of the parameters, e.g. "4 + n / 8"', lambda v: _is_text(v) or _is_number(v))
-DTYPES: Check = ('a list of dtypes ["f32", "f64"], pairs [["f16", "f32"]] or ["i8 i16 -> f32"]', _all(_is_pair_of_dtypes))
+DTYPES: Check = ('dtypes ["f32", "f64"], pairs [["f16", "f32"]] or ["i8 i16 -> f32"]', _all(_is_pair_of_dtypes))
 LANES: Check = (
     '"vector", "wide" or a list of whole numbers',
     lambda value: value in ("vector", "wide") or _all(_is_count)(value),
@@ -96,10 +96,11 @@ REQUIRED = {
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a key was written: a file and a table in it."""
+    """Where a key was written: a file and a table in it; ``shipped`` with the package or a user's own."""
 
     file: str
     table: str
+    shipped: bool = False
 
     def __str__(self) -> str:
         return f"{self.file}: {self.table}" if self.table else self.file
@@ -140,8 +141,8 @@ class Entry:
 
     def overridden_by(self, child: Entry) -> Entry:
         """This entry with the child's keys in place of its own."""
-        places = {**{key: self.places.get(key, self.place) for key in self.values}}
-        places.update({key: child.place for key in child.values})
+        places = {key: self.places.get(key, self.place) for key in self.values}
+        places |= dict.fromkeys(child.values, child.place)
         return Entry(child.place, {**self.values, **child.values}, places)
 
 
@@ -155,27 +156,30 @@ class Raw:
     parents: tuple[str, ...] = ()
 
 
-def read_raw(data: dict[str, Value], file: str) -> Raw:
+def read_raw(data: dict[str, Value], file: str, shipped: bool) -> Raw:
     """The tables of one file, with every key known and of the right type."""
     known = {**TOP, **TABLES, **ENTRIES}
     for key in data:
         if key not in known:
             raise unknown("key", key, known, file)
-    top = Entry(Place(file, ""), {key: value for key, value in data.items() if key in TOP})
+    top = Entry(Place(file, "", shipped), {key: value for key, value in data.items() if key in TOP})
     _check(top, TOP)
-    tables = {name: _table(data[name], Place(file, f"[{name}]"), TABLES[name]) for name in TABLES if name in data}
-    return Raw(top, tables, {section: _section(data.get(section, []), section, file) for section in ENTRIES})
+    tables = {
+        name: _table(data[name], Place(file, f"[{name}]", shipped), TABLES[name]) for name in TABLES if name in data
+    }
+    entries = {section: _section(data.get(section, []), section, file, shipped) for section in ENTRIES}
+    return Raw(top, tables, entries)
 
 
-def _section(items: Value, section: str, file: str) -> dict[str, Entry]:
+def _section(items: Value, section: str, file: str, shipped: bool) -> dict[str, Entry]:
     if not isinstance(items, list):
         raise TargetError(f"'{section}' is not a list of tables", where=file, hint=f"write [[{section}]]")
     found: dict[str, Entry] = {}
     for number, item in enumerate(items, 1):
-        place = Place(file, f"[[{section}]] #{number}")
+        place = Place(file, f"[[{section}]] #{number}", shipped)
         if not isinstance(item, dict) or not isinstance(item.get("name"), str) or not item["name"]:
             raise TargetError("missing key 'name'", where=str(place), hint=f'name = "..." in every [[{section}]]')
-        place = Place(file, f"{place.table} '{item['name']}'")
+        place = Place(file, f"{place.table} '{item['name']}'", shipped)
         if item["name"] in found:
             raise TargetError(f"{section} '{item['name']}' is described twice", where=str(place))
         found[item["name"]] = _table(item, place, ENTRIES[section])

@@ -7,7 +7,7 @@
     {ts}           the intrinsic suffix of one element of T
     {i} {is}       the integer register type as wide as T, and its suffix (U: {ui} {uis})
     {m}            the mask type: i1, <8 x i1>      {y}          the bool register type: i8, <8 x i8>
-    {d} {df} {n}   register types of f64, f32 and i32 ({half} of LLVM's half), for conversions on the way; {dds} {dfs}: suffixes of the first two
+    {d} {df} {n}   register types of f64, f32 and i32, for conversions on the way; {dds} {dfs} suffixes, {half} of half
     {a|b|c}        a when T is a float, b when it is signed, c when it is unsigned or bool
     {T:1.5}        a constant of T in every lane; also {U:..}, {I:..} (the integer as wide as T), {V:..} (as wide
                    as U), {D:..} (f64), {F:..} (f32), {N:..} (i32), {Y:..} (bool).
@@ -70,7 +70,8 @@ class Scope(dict[str, str]):
         self.update({key: spread(element, lanes) for key, element in shared})
         if kinds:
             self["ts"] = _suffix(self["t"], 1)
-        self.update(tD="double", tF="float", tN="i32", tY="i8", dds=_suffix("double", lanes), dfs=_suffix("float", lanes))
+        self.update(tD="double", tF="float", tN="i32", tY="i8")
+        self.update(dds=_suffix("double", lanes), dfs=_suffix("float", lanes))
 
     def _add_dtype(self, prefix: str, name: str, kind: DType) -> None:
         element, integer = llvm_type(kind), f"i{kind.bits}"
