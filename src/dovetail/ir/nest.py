@@ -59,9 +59,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """An element in memory; for an instruction that touches more, its first one.
-
-    ``strides`` gives values for the operand's named strides, in elements of the buffer."""
+    """An element in memory; for an instruction that touches more, its first one."""
 
     buffer: str
     indices: tuple[Index, ...]
@@ -96,7 +94,10 @@ Operand = Cell | Place | Number | Value
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One instruction. Operands in the instruction's own order; a parameter is the smallest of its indices."""
+    """One instruction. Operands in the instruction's own order; a parameter is the smallest of its indices.
+
+    ``params`` gives the instruction's parameters and, by the same names as in its operands, its named strides.
+    """
 
     instruction: str
     operands: tuple[Operand, ...]

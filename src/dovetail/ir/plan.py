@@ -1,0 +1,204 @@
+"""Plans: how a program runs, as plain data. A tree of loops with statements as leaves, and where tensors are held.
+
+    plan   = hold* node*
+    node   = tile | leaf
+    tile   = "tile" name "of" (statement "." loop), ... "by" step ["on" unit] ["unrolled"] ["downward"] ":" hold* node*
+    leaf   = "do" statement ["lanes" loop "x" width]
+    hold   = "hold" tensor "in" memory ["as" digit, ...] ["partial" | "ahead" | "shared"]
+    digit  = dimension ["/" divisor] ["%" modulus]
+
+A tile runs over the rest of one loop of each statement it covers, ``step`` iterations at a time; what is left of
+every loop when a leaf is reached is unrolled there (lanes first). A statement placed under another's tile is fused
+with it. A held tensor lives in another memory or layout inside the tile: filled where its readers need it, drained
+when its writers are done. Program + plan + target decide the code; there is no other input.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from dovetail.base.errors import PlanError
+
+
+@dataclass(frozen=True, slots=True)
+class Digit:
+    """One dimension of a layout: ``index[dimension] // divisor % modulus`` (0: no modulus)."""
+
+    dimension: int
+    divisor: int = 1
+    modulus: int = 0
+
+    def __str__(self) -> str:
+        text = f"d{self.dimension}"
+        text += f"/{self.divisor}" if self.divisor != 1 else ""
+        return text + (f"%{self.modulus}" if self.modulus else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """``tensor`` kept in ``memory``, there with the layout ``digits`` (empty: as it is).
+
+    In registers the written tensor is an accumulator. ``ahead``: a constant laid out once, before any call.
+    ``shared``: filled by all units together.
+    """
+
+    tensor: str
+    memory: str
+    digits: tuple[Digit, ...] = ()
+    ahead: bool = False
+    shared: bool = False
+
+    def __str__(self) -> str:
+        text = f"hold {self.tensor} in {self.memory}"
+        text += f" as {', '.join(map(str, self.digits))}" if self.digits else ""
+        return text + (" ahead" if self.ahead else "") + (" shared" if self.shared else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """Statement ``statement``, ``width`` points of loop ``lanes`` in one instruction."""
+
+    statement: int
+    lanes: str = ""
+    width: int = 1
+
+    def __str__(self) -> str:
+        return f"do {self.statement}" + (f" lanes {self.lanes} x {self.width}" if self.lanes else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """A loop of the plan over (the rest of) ``loops``, pairs of statement number and loop name."""
+
+    name: str
+    loops: tuple[tuple[int, str], ...]
+    step: int
+    body: tuple[Tile | Leaf, ...]
+    unit: str = ""
+    unrolled: bool = False
+    downward: bool = False
+    holds: tuple[Hold, ...] = ()
+
+    def __str__(self) -> str:
+        covered = ", ".join(f"{s}.{loop}" for s, loop in self.loops)
+        text = f"tile {self.name} of {covered} by {self.step}"
+        text += f" on {self.unit}" if self.unit else ""
+        return text + (" unrolled" if self.unrolled else "") + (" downward" if self.downward else "")
+
+
+PlanNode = Tile | Leaf
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A whole plan; ``note`` says in a line where it came from and is not part of its meaning."""
+
+    body: tuple[PlanNode, ...]
+    holds: tuple[Hold, ...] = ()
+    note: str = field(default="", compare=False)
+
+    def __str__(self) -> str:
+        return "\n".join([*map(str, self.holds), *_lines(self.body, 0)])
+
+    def leaves(self) -> Iterator[Leaf]:
+        return _leaves(self.body)
+
+    def all_holds(self) -> Iterator[Hold]:
+        yield from self.holds
+        yield from _holds(self.body)
+
+    def to_json(self) -> str:
+        return json.dumps({"body": [_pack(n) for n in self.body], "holds": [_pack_hold(h) for h in self.holds]})
+
+
+def plan_from_json(text: str) -> Plan:
+    """The plan ``to_json`` wrote. Raises PlanError on anything else."""
+    try:
+        data = json.loads(text)
+        return Plan(tuple(_unpack(n) for n in data["body"]), tuple(_unpack_hold(h) for h in data["holds"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise PlanError("this is not a plan", why=str(error), hint="write one with plan.to_json()") from error
+
+
+def _pack(node: PlanNode) -> dict[str, object]:
+    if isinstance(node, Leaf):
+        return {"do": node.statement, "lanes": node.lanes, "width": node.width}
+    return {
+        "tile": node.name,
+        "loops": [list(pair) for pair in node.loops],
+        "step": node.step,
+        "unit": node.unit,
+        "unrolled": node.unrolled,
+        "downward": node.downward,
+        "holds": [_pack_hold(h) for h in node.holds],
+        "body": [_pack(n) for n in node.body],
+    }
+
+
+def _unpack(data: Mapping[str, object]) -> PlanNode:
+    if "do" in data:
+        return Leaf(_int(data["do"]), str(data["lanes"]), _int(data["width"]))
+    body, holds, loops = data["body"], data["holds"], data["loops"]
+    if not (isinstance(body, list) and isinstance(holds, list) and isinstance(loops, list)):
+        raise TypeError("body, holds and loops must be lists")
+    return Tile(
+        str(data["tile"]),
+        tuple((_int(s), str(loop)) for s, loop in loops),
+        _int(data["step"]),
+        tuple(_unpack(n) for n in body),
+        str(data["unit"]),
+        bool(data["unrolled"]),
+        bool(data["downward"]),
+        tuple(_unpack_hold(h) for h in holds),
+    )
+
+
+def _pack_hold(hold: Hold) -> dict[str, object]:
+    digits = [[d.dimension, d.divisor, d.modulus] for d in hold.digits]
+    return {
+        "hold": hold.tensor,
+        "memory": hold.memory,
+        "digits": digits,
+        "ahead": hold.ahead,
+        "shared": hold.shared,
+    }
+
+
+def _unpack_hold(data: Mapping[str, object]) -> Hold:
+    digits = data["digits"]
+    if not isinstance(digits, list):
+        raise TypeError("digits must be a list")
+    laid_out = tuple(Digit(_int(d[0]), _int(d[1]), _int(d[2])) for d in digits)
+    return Hold(str(data["hold"]), str(data["memory"]), laid_out, bool(data["ahead"]), bool(data["shared"]))
+
+
+def _int(value: object) -> int:
+    if not isinstance(value, int):
+        raise TypeError(f"expected a whole number, found {value!r}")
+    return value
+
+
+def _leaves(nodes: tuple[PlanNode, ...]) -> Iterator[Leaf]:
+    for node in nodes:
+        if isinstance(node, Leaf):
+            yield node
+        else:
+            yield from _leaves(node.body)
+
+
+def _holds(nodes: tuple[PlanNode, ...]) -> Iterator[Hold]:
+    for node in nodes:
+        if isinstance(node, Tile):
+            yield from node.holds
+            yield from _holds(node.body)
+
+
+def _lines(nodes: tuple[PlanNode, ...], depth: int) -> Iterator[str]:
+    pad = "  " * depth
+    for node in nodes:
+        yield pad + str(node) + (":" if isinstance(node, Tile) else "")
+        if isinstance(node, Tile):
+            yield from (f"{pad}  {h}" for h in node.holds)
+            yield from _lines(node.body, depth + 1)

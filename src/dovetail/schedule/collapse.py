@@ -1,0 +1,197 @@
+"""Neighbouring dimensions that are always walked together become one.
+
+    for k<64, p<56, q<56, c<64: y[k, p, q] += x[c, p, q] * w[k, c]
+ -> for k<64, p<3136,      c<64: y[k, p] += x[c, p] * w[k, c]
+
+The arrays stay as they are in memory: only their description changes, so the result is the same bits.
+Loops of one iteration go too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from dovetail.ir.expr import Expr, Position, Read, rebuild, walk
+from dovetail.ir.index import Access, Condition, Index, affine, constant, variable
+from dovetail.ir.program import Loop, Program, Statement, Tensor
+
+
+def collapse(program: Program) -> Program:
+    """``program`` with as few loops and dimensions as describe the same memory accesses."""
+    program = _without_unit_loops(program)
+    program = _without_unit_dimensions(program)
+    while (pair := _joinable(program)) is not None:
+        program = _joined(program, *pair)
+    return program
+
+
+def _without_unit_loops(program: Program) -> Program:
+    statements = []
+    for s in program.statements:
+        unit = {loop.name: constant(0) for loop in s.loops if loop.extent == constant(1)}
+        statements.append(s.substitute(unit, tuple(loop for loop in s.loops if loop.name not in unit)) if unit else s)
+    return replace(program, statements=tuple(statements))
+
+
+def _without_unit_dimensions(program: Program) -> Program:
+    """Dimensions of extent 1 that are always read at 0."""
+    for tensor in program.tensors:
+        for d, extent in enumerate(tensor.shape):
+            if extent == constant(1) and all(a.indices[d] == constant(0) for a in _accesses(program, tensor.name)):
+                return _without_unit_dimensions(_map_tensor(program, tensor, tensor.shape[:d] + tensor.shape[d + 1 :], d))
+    return program
+
+
+def _map_tensor(program: Program, tensor: Tensor, shape: tuple[Index, ...], dropped: int) -> Program:
+    def change(access: Access) -> Access:
+        if access.tensor != tensor.name:
+            return access
+        return Access(access.tensor, access.indices[:dropped] + access.indices[dropped + 1 :])
+
+    tensors = tuple(replace(t, shape=shape) if t.name == tensor.name else t for t in program.tensors)
+    return replace(program, tensors=tensors, statements=tuple(_map_accesses(s, change) for s in program.statements))
+
+
+def _accesses(program: Program, tensor: str) -> list[Access]:
+    found = [s.out for s in program.statements] + [a for s in program.statements for a in s.reads()]
+    return [a for a in found if a.tensor == tensor]
+
+
+# -- joining
+
+Joint = dict[str, int]
+"""Tensor -> the dimension whose pair with the next one is joined."""
+Names = dict[int, tuple[str, str]]
+"""Statement number -> its outer and inner loop."""
+
+
+def _joinable(program: Program) -> tuple[Joint, Names] | None:
+    """A pair of loops in some statements that walk pairs of whole dimensions everywhere together."""
+    for number, statement in enumerate(program.statements):
+        for d in range(len(statement.out.indices) - 1):
+            found = _close(program, {statement.out.tensor: d}, {})
+            if found is not None and number in found[1]:
+                return found
+    return None
+
+
+def _close(program: Program, joint: Joint, names: Names) -> tuple[Joint, Names] | None:
+    """Start from one pair of dimensions and collect every pair that must be joined with it."""
+    changed = True
+    while changed:
+        changed = False
+        for tensor, d in list(joint.items()):
+            for number, statement in enumerate(program.statements):
+                for access in _direct(statement):
+                    if access.tensor != tensor:
+                        continue
+                    loops = _pair(statement, access, d)
+                    if loops is None or names.get(number, loops) != loops:
+                        return None
+                    if not _whole(program, tensor, d, statement, loops):
+                        return None
+                    changed |= number not in names
+                    names[number] = loops
+        for number, (outer, inner) in list(names.items()):
+            grown = _grow(program, number, outer, inner, joint)
+            if grown is None:
+                return None
+            changed |= bool(grown)
+            joint |= grown
+    return joint, names
+
+
+def _grow(program: Program, number: int, outer: str, inner: str, joint: Joint) -> Joint | None:
+    """Other tensors a statement walks with the same two loops; None when a use forbids joining."""
+    statement = program.statements[number]
+    if any({outer, inner} & c.names() for c in statement.where) or _counted(statement.value, outer, inner):
+        return None
+    grown: Joint = {}
+    for access in _direct(statement):
+        uses = [d for d, i in enumerate(access.indices) if {outer, inner} & i.names()]
+        if not uses:
+            continue
+        if uses != [uses[0], uses[0] + 1] or access.indices[uses[0]] != variable(outer):
+            return None
+        if access.indices[uses[1]] != variable(inner):
+            return None
+        known = joint.get(access.tensor, grown.get(access.tensor, uses[0]))
+        if known != uses[0]:
+            return None
+        if access.tensor not in joint:
+            grown[access.tensor] = uses[0]
+    return grown
+
+
+def _direct(statement: Statement) -> list[Access]:
+    return [statement.out, *statement.reads()]
+
+
+def _counted(value: Expr, outer: str, inner: str) -> bool:
+    return any(isinstance(n, Position) and {outer, inner} & n.index.names() for n in walk(value))
+
+
+def _pair(statement: Statement, access: Access, d: int) -> tuple[str, str] | None:
+    """The two loops that walk dimensions d and d + 1, when each does so alone."""
+    first, second = access.indices[d], access.indices[d + 1]
+    loops = {loop.name for loop in statement.loops}
+    for index in (first, second):
+        if index.const or len(index.terms) != 1 or index.terms[0][1] != 1 or index.terms[0][0] not in loops:
+            return None
+    outer, inner = str(first.terms[0][0]), str(second.terms[0][0])
+    return (outer, inner) if outer != inner else None
+
+
+def _whole(program: Program, tensor: str, d: int, statement: Statement, loops: tuple[str, str]) -> bool:
+    """The inner loop covers its whole dimension, and the extents are numbers (or one of them is)."""
+    shape = program.tensor(tensor).shape
+    extents = {loop.name: loop.extent for loop in statement.loops}
+    same = extents[loops[0]] == shape[d] and extents[loops[1]] == shape[d + 1]
+    return same and shape[d + 1].is_constant
+
+
+def _joined(program: Program, joint: Joint, names: Names) -> Program:
+    tensors = tuple(_joined_shape(t, joint[t.name]) if t.name in joint else t for t in program.tensors)
+    statements = []
+    for number, statement in enumerate(program.statements):
+        if number in names:
+            statement = _joined_statement(statement, joint, *names[number])
+        statements.append(statement)
+    return replace(program, tensors=tensors, statements=tuple(statements))
+
+
+def _joined_shape(tensor: Tensor, d: int) -> Tensor:
+    merged = tensor.shape[d] * tensor.shape[d + 1].const
+    return replace(tensor, shape=(*tensor.shape[:d], merged, *tensor.shape[d + 2 :]))
+
+
+def _joined_statement(statement: Statement, joint: Joint, outer: str, inner: str) -> Statement:
+    extents = {loop.name: loop.extent for loop in statement.loops}
+    merged = Loop(outer, extents[outer] * extents[inner].const)
+    loops = tuple(merged if loop.name == outer else loop for loop in statement.loops if loop.name != inner)
+
+    def change(access: Access) -> Access:
+        d = joint.get(access.tensor)
+        if d is None:
+            return access
+        return Access(access.tensor, (*access.indices[:d], variable(outer), *access.indices[d + 2 :]))
+
+    return _map_accesses(replace(statement, loops=loops), change)
+
+
+def _map_accesses(statement: Statement, change: Callable[[Access], Access]) -> Statement:
+    def index(i: Index) -> Index:
+        return i.map_atoms(lambda a: affine(((_inside(a), 1),)) if isinstance(a, Access) else None)
+
+    def _inside(access: Access) -> Access:
+        return change(Access(access.tensor, tuple(index(i) for i in access.indices)))
+
+    def node(e: Expr) -> Expr:
+        if isinstance(e, Read):
+            return Read(_inside(e.access))
+        return Position(index(e.index)) if isinstance(e, Position) else e
+
+    where = tuple(Condition(index(c.index), c.equal) for c in statement.where)
+    return replace(statement, out=_inside(statement.out), value=rebuild(statement.value, node), where=where)
+

@@ -1,0 +1,146 @@
+"""The default plan: chosen by the analytic model, without measuring anything."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+
+from dovetail.ir.plan import Hold, Leaf, Plan, PlanNode, Tile
+from dovetail.ir.program import Combine, Program, Role
+from dovetail.schedule.facts import Facts, facts_of
+from dovetail.schedule.fusion import Followers, followers_of
+from dovetail.schedule.machine import Machine, machine_of
+from dovetail.schedule.order import Order, best_order
+from dovetail.schedule.tiling import tilings
+from dovetail.targets.model import Target
+
+
+def default_plan(program: Program, target: Target, threads: int) -> Plan:
+    """How to run ``program`` on ``threads`` units of ``target``."""
+    planner = _Planner(program, target, machine_of(target), threads)
+    nodes: list[PlanNode] = []
+    for group in program.groups():
+        if program.statements[group[0]].seq:
+            nodes.append(planner.sequence(group))
+        elif group[0] not in planner.done:
+            nodes += planner.statement(group[0])
+    return Plan(tuple(nodes), tuple(planner.holds), note="analytic model")
+
+
+@dataclass
+class _Planner:
+    program: Program
+    target: Target
+    machine: Machine
+    threads: int
+
+    def __post_init__(self) -> None:
+        self.done: set[int] = set()
+        self.holds: list[Hold] = []
+        self.unit = self.target.units[0].name
+        self.registers = self.target.registers.name if self.target.registers is not None else ""
+        self.count = 0
+
+    def name(self, prefix: str) -> str:
+        self.count += 1
+        return f"{prefix}{self.count}"
+
+    def sequence(self, group: tuple[int, ...]) -> PlanNode:
+        """Steps in order; inside a step every statement spreads over the units."""
+        body: list[PlanNode] = []
+        for number in group:
+            if number not in self.done:
+                body += self.statement(number, in_sequence=True)
+        node: tuple[PlanNode, ...] = tuple(body)
+        for depth in reversed(range(len(self.program.statements[group[0]].seq))):
+            loops = tuple((n, self.program.statements[n].seq[depth].name) for n in group)
+            node = (Tile(self.name("step"), loops, 1, node),)
+        return node[0]
+
+    def statement(self, number: int, in_sequence: bool = False) -> list[PlanNode]:
+        facts = facts_of(self.program, number)
+        self.done.add(number)
+        if facts.statement.combine is Combine.SET or not facts.is_plain:
+            return [self.plain(facts)]
+        followers = followers_of(self.program, facts, self.done)
+        self.done |= set(followers.statements)
+        choices = tilings(facts, self.machine)[:6]
+        ranked = [best_order(facts, t, self.machine, self.threads) for t in choices]
+        order = min(ranked, key=lambda o: o.cycles)
+        return [self.reduction(facts, order, followers, in_sequence)]
+
+    # -- statements without a reduction, or that scatter
+
+    def plain(self, facts: Facts) -> PlanNode:
+        """One by one, along lanes where memory allows; the outermost loop spread over the units."""
+        parallel = facts.statement.combine is Combine.SET and facts.is_plain
+        lanes, width = self.plain_lanes(facts) if parallel else ("", 1)
+        leaf = Leaf(facts.number, lanes, width)
+        kept = facts.kept
+        if not kept or not parallel:
+            return leaf
+        first = max(kept[:2], key=lambda n: (facts.extents[n] >= self.threads, n == kept[0]))
+        if len(kept) == 1 or facts.extents[first] < self.threads:
+            first = max(kept, key=lambda n: facts.extents[n])
+        step = 1
+        if first == lanes:
+            chunk = ceil(facts.extents[first] / (4 * self.threads))
+            step = max(width, min(4096, ceil(chunk / width) * width))
+        return Tile(self.name("t"), ((facts.number, first),), step, (leaf,), self.unit)
+
+    def plain_lanes(self, facts: Facts) -> tuple[str, int]:
+        for name in reversed(facts.kept):
+            if name in facts.guarded or name in facts.uncountable or facts.out.stride(name) != 1:
+                continue
+            if all(use.stride(name) is not None for use in facts.reads):
+                dtypes = {facts.out.dtype, *(use.dtype for use in facts.reads)}
+                width = min(max(self.machine.widths(d)) for d in dtypes)
+                if width > 1 and facts.extents[name] > 1:
+                    return name, width
+        return "", 1
+
+    # -- reductions
+
+    def reduction(self, facts: Facts, order: Order, followers: Followers, in_sequence: bool) -> PlanNode:
+        tiling = order.tiling
+        number = facts.number
+        node: tuple[PlanNode, ...] = (Leaf(number, tiling.lanes, tiling.width),)
+        for loop in reversed(order.inner):
+            step = tiling.span if loop == tiling.lanes else 1
+            node = (Tile(self.name(loop), ((number, loop),), step, node),)
+        node += tuple(followers.leaf(n, tiling) for n in followers.statements)
+        held = [Hold(facts.out.access.tensor, self.registers)]
+        held += [Hold(t, self.registers) for t in followers.between]
+        return self.outer(facts, order, followers, node, tuple(held))
+
+    def outer(
+        self, facts: Facts, order: Order, followers: Followers, node: tuple[PlanNode, ...], held: tuple[Hold, ...]
+    ) -> PlanNode:
+        packs = self.packs(facts, order)
+        if not order.outer:
+            # nothing but the register tile: one tile of a single step carries the holds
+            loop = facts.kept[0] if facts.kept else facts.reduced[0]
+            extent = facts.extents[loop]
+            tile = Tile(self.name(loop), followers.pairs(facts.number, loop), max(1, extent), node, holds=held)
+            return tile
+        for position in reversed(range(len(order.outer))):
+            loop, step, parallel = order.outer[position]
+            here = held if position == len(order.outer) - 1 else ()
+            here += tuple(h for at, h in packs if at == position)
+            pairs = followers.pairs(facts.number, loop)
+            node = (Tile(self.name(loop), pairs, step, node, self.unit if parallel else "", holds=here),)
+        self.holds += [h for at, h in packs if at < 0]
+        return node[0]
+
+    def packs(self, facts: Facts, order: Order) -> list[tuple[int, Hold]]:
+        """(position of the outer tile that fills it, or -1 for the whole kernel; the hold)."""
+        found: list[tuple[int, Hold]] = []
+        for read, digits, position in order.packs:
+            use = facts.reads[read]
+            ahead = use.role is Role.CONST
+            at = -1 if ahead else position
+            shared = not any(parallel for _, _, parallel in order.outer[: at + 1])
+            memory = self.target.main.name
+            found.append((at, Hold(use.access.tensor, memory, digits, ahead=ahead, shared=shared and not ahead)))
+        return found
+

@@ -1,0 +1,117 @@
+"""What a planner wants to know about a statement, in plain numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dovetail.ir.expr import Apply, Cast, Position, Read, walk
+from dovetail.ir.index import Access, Index
+from dovetail.ir.program import Combine, Program, Role, Statement
+from dovetail.schedule.lower.state import row_major
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """One access of a statement. ``strides``: elements between neighbours along each loop; None: not affine in it."""
+
+    access: Access
+    strides: dict[str, int | None]
+    bytes: int
+    role: Role
+    dtype: str
+
+    def stride(self, loop: str) -> int | None:
+        return self.strides.get(loop, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """A statement and its numbers. Run-time extents count as their likely value, and are listed in ``dynamic``."""
+
+    number: int
+    statement: Statement
+    extents: dict[str, int]
+    dynamic: frozenset[str]
+    guarded: frozenset[str]
+    """Loops in a condition."""
+    out: Use
+    reads: tuple[Use, ...]
+    uncountable: frozenset[str]
+    """Loops that cannot be lanes: they index indirectly, by quotient, or appear as values."""
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """Loops of the output."""
+        used = self.statement.out.names()
+        return tuple(loop.name for loop in self.statement.loops if loop.name in used)
+
+    @property
+    def reduced(self) -> tuple[str, ...]:
+        return tuple(loop.name for loop in self.statement.reduced)
+
+    @property
+    def is_plain(self) -> bool:
+        """Every output element belongs to one point of the kept loops, so it can be held while reducing."""
+        seen: set[str] = set()
+        for index in self.statement.out.indices:
+            if not index.is_affine or any(True for _ in index.reads()):
+                return False
+            loops = [n for n in index.names() if n in self.extents]
+            if len(loops) > 1 or set(loops) & seen or any(index.coefficient(n) < 1 for n in loops):
+                return False
+            seen |= set(loops)
+        return True
+
+    @property
+    def points(self) -> int:
+        total = 1
+        for extent in self.extents.values():
+            total *= extent
+        return total
+
+    @property
+    def is_contraction(self) -> bool:
+        """A sum of products of two elements."""
+        value = self.statement.value
+        if self.statement.combine is not Combine.ADD or not isinstance(value, Apply) or value.function != "mul":
+            return False
+        return all(isinstance(a, Read) or (isinstance(a, Cast) and isinstance(a.arg, Read)) for a in value.args)
+
+
+def facts_of(program: Program, number: int) -> Facts:
+    statement = program.statements[number]
+    highs = {s.name: likely(s.low, s.high) for s in program.sizes}
+    extents = {loop.name: max(0, loop.extent.evaluate(highs)) for loop in statement.loops}
+    dynamic = frozenset(loop.name for loop in statement.loops if not loop.extent.is_constant)
+    guarded = frozenset().union(*(c.names() for c in statement.where)) & frozenset(extents)
+    reads = tuple(_use(program, a, extents, highs) for a in statement.reads())
+    out = _use(program, statement.out, extents, highs)
+    hard = {n for use in (out, *reads) for n, s in use.strides.items() if s is None}
+    for node in walk(statement.value):
+        if isinstance(node, Position):
+            hard |= node.index.names()
+    return Facts(number, statement, extents, dynamic, guarded, out, reads, frozenset(hard))
+
+
+def likely(low: int, high: int) -> int:
+    """The value planned for when only a range is known."""
+    return max(low, (low + high) // 2)
+
+
+def _use(program: Program, access: Access, extents: dict[str, int], sizes: dict[str, int]) -> Use:
+    tensor = program.tensor(access.tensor)
+    steps = [_number(s, sizes) for s in row_major(tensor.shape)]
+    strides: dict[str, int | None] = {}
+    for index, step in zip(access.indices, steps, strict=True):
+        for name in index.names() & frozenset(extents):
+            c = index.coefficient(name)
+            nested = name in (index - Index(((name, c),)) if c else index).names()
+            before = strides.get(name, 0)
+            known = not nested and step is not None and before is not None
+            strides[name] = before + c * step if known and before is not None and step is not None else None
+    return Use(access, strides, tensor.dtype.bytes, tensor.role, tensor.dtype.name)
+
+
+def _number(index: Index | None, sizes: dict[str, int]) -> int | None:
+    return None if index is None else index.evaluate(sizes)
+

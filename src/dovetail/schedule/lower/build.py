@@ -1,0 +1,105 @@
+"""``build_nest``: program + plan + target -> nest."""
+
+from __future__ import annotations
+
+from dovetail.base.errors import PlanError
+from dovetail.ir.expr import Literal
+from dovetail.ir.index import Access, constant, variable
+from dovetail.ir.nest import Alloc, Barrier, Buffer, Nest, Node, Place, calls
+from dovetail.ir.plan import Hold, Leaf, Plan, PlanNode, Tile
+from dovetail.ir.program import Combine, Loop, Program, Role, Statement, Tensor
+from dovetail.schedule.lower.holds import enter_holds, held_shape
+from dovetail.schedule.lower.state import InMemory, Pair, Span, State, Workshop, row_major
+from dovetail.schedule.lower.tiles import lower_nodes
+from dovetail.schedule.repertoire import repertoire
+from dovetail.targets.model import MemoryKind, Target
+
+
+def build_nest(program: Program, plan: Plan, target: Target) -> Nest:
+    """Loops, moves and instruction calls that do what ``program`` says in the way ``plan`` says."""
+    shop = Workshop(program, target, repertoire(target))
+    state = _start(shop)
+    arguments: list[Buffer] = []
+    for tensor in program.tensors:
+        if tensor.role is not Role.TEMP:
+            buffer, state = _argument(shop, tensor, plan, state)
+            arguments.append(buffer)
+    needed = _find_initialised(shop, plan)
+    body: tuple[Node, ...] = ()
+    for tensor in needed:
+        node, inner = _initialise(shop, tensor, state)
+        body += (*lower_nodes(shop, (node,), inner), Barrier(target.units[0].name))
+    body += enter_holds(shop, tuple(h for h in plan.holds if not h.ahead), plan.body, state, lower_nodes)
+    for tensor in program.temps:
+        if _touches_memory(tensor.name, body):
+            body = (Alloc(Buffer(tensor.name, target.main.name, tensor.dtype, tensor.shape, tensor=tensor.name), body),)
+    written = tuple(t.name for t in program.outputs)
+    return Nest(tuple(arguments), tuple(s.name for s in program.sizes), body, written)
+
+
+def _start(shop: Workshop) -> State:
+    spans: dict[Pair, Span] = {}
+    for number, statement in shop.statements.items():
+        for loop in statement.all_loops:
+            spans[number, loop.name] = Span(constant(0), loop.extent)
+    for tensor in shop.program.tensors:
+        shop.strides[tensor.name] = row_major(tensor.shape)
+    ranges = {s.name: (s.low, s.high) for s in shop.program.sizes}
+    return State(spans, ranges, {n: s.where for n, s in shop.statements.items()})
+
+
+def _argument(shop: Workshop, tensor: Tensor, plan: Plan, state: State) -> tuple[Buffer, State]:
+    """The caller's array; a constant held ahead of time arrives in its new layout."""
+    memory = shop.target.main.name
+    hold = next((h for h in plan.holds if h.tensor == tensor.name and h.ahead), None)
+    if hold is None:
+        return Buffer(tensor.name, memory, tensor.dtype, tensor.shape, tensor=tensor.name), state
+    if tensor.role is not Role.CONST:
+        raise PlanError(f"'{tensor.name}' is held ahead of time and is not a constant")
+    shape = held_shape(hold.digits, tensor.shape, state)
+    shop.strides[tensor.name] = row_major(shape)
+    held = InMemory(tensor.name, (constant(0),) * len(tensor.shape), hold.digits, padded=True)
+    return Buffer(tensor.name, memory, tensor.dtype, shape, tensor=tensor.name), state.with_held(tensor.name, held)
+
+
+def _find_initialised(shop: Workshop, plan: Plan) -> list[Tensor]:
+    """Tensors accumulated in memory, which must start at the neutral element."""
+    found: list[Tensor] = []
+    for tensor in shop.program.tensors:
+        writers = [s for s in shop.program.statements if s.out.tensor == tensor.name]
+        if tensor.role is Role.INOUT or not writers or writers[0].combine is Combine.SET:
+            continue
+        if len(writers) > 1 or tensor.name not in _held_in_registers(plan.body, shop.target):
+            found.append(tensor)
+            shop.initialised[tensor.name] = writers[0].combine
+    return found
+
+
+def _held_in_registers(nodes: tuple[PlanNode, ...], target: Target) -> set[str]:
+    found: set[str] = set()
+    for node in nodes:
+        if isinstance(node, Tile):
+            found |= {h.tensor for h in node.holds if _is_register(h, target)}
+            found |= _held_in_registers(node.body, target)
+    return found
+
+
+def _touches_memory(tensor: str, body: tuple[Node, ...]) -> bool:
+    places = (o for call in calls(body) for o in call.operands if isinstance(o, Place))
+    return any(p.buffer == tensor or any(a.tensor == tensor for i in p.indices for a in i.reads()) for p in places)
+
+
+def _is_register(hold: Hold, target: Target) -> bool:
+    return target.memory(hold.memory).kind is MemoryKind.REGISTERS
+
+
+def _initialise(shop: Workshop, tensor: Tensor, state: State) -> tuple[PlanNode, State]:
+    """``tensor[...] = neutral`` everywhere."""
+    loops = tuple(Loop(f"e{d}", e) for d, e in enumerate(tensor.shape))
+    out = Access(tensor.name, tuple(variable(loop.name) for loop in loops))
+    value = Literal(shop.initialised[tensor.name].neutral(tensor.dtype))
+    number = shop.add_statement(Statement(loops, out, Combine.SET, value))
+    inner = state.with_spans({(number, loop.name): Span(constant(0), loop.extent) for loop in loops})
+    if not loops:
+        return Leaf(number), inner
+    return Tile(shop.fresh("start"), ((number, "e0"),), 1, (Leaf(number),), shop.target.units[0].name), inner

@@ -1,0 +1,396 @@
+"""A leaf of a plan -> instruction calls: what is left of every loop is unrolled, lanes first.
+
+``for i<6, j<16: c[i, j] += a[i, k] * b[k, j]`` with lanes j x 8 becomes two loads of b, six broadcasts of a, twelve
+multiply-adds; each value is loaded once.
+"""
+
+from __future__ import annotations
+
+from dovetail.base.dtypes import DTYPES, DType, compute_type
+from dovetail.base.errors import MappingError, PlanError
+from dovetail.ir.expr import (
+    Apply,
+    Bitcast,
+    Cast,
+    Expr,
+    Literal,
+    Position,
+    Read,
+    argument_types,
+    names,
+    statement_type,
+    value_type,
+)
+from dovetail.ir.index import Access, Condition, Index, constant, variable
+from dovetail.ir.interval import floor_divide, modulo, simplify
+from dovetail.ir.nest import Buffer, Call, Cell, Node, Number, Operand, Place, Value, When
+from dovetail.ir.plan import Leaf
+from dovetail.ir.primitives import PRIMITIVES
+from dovetail.ir.program import Combine, Statement
+from dovetail.schedule.repertoire import Entry
+from dovetail.schedule.lower.state import InMemory, InRegisters, Span, State, Workshop, alloc, points
+
+LANE = "%lane"
+"""The position inside a vector, while an address is being worked out."""
+
+
+def unrolled(shop: Workshop, leaf: Leaf, state: State) -> tuple[Node, ...]:
+    """All calls of a leaf whose loops all have a known, small rest."""
+    statement = shop.statements[leaf.statement]
+    rest = {loop.name: state.spans[leaf.statement, loop.name] for loop in statement.loops}
+    sizes = tuple(_steps(name, span, leaf) for name, span in rest.items())
+    plain: list[tuple[int, ...]] = []
+    guarded: list[tuple[tuple[int, ...], tuple[Condition, ...]]] = []
+    for offsets in points(sizes):
+        open_conditions = _conditions(state, leaf, rest, offsets)
+        if open_conditions is None:
+            continue
+        if open_conditions:
+            guarded.append((offsets, open_conditions))
+        else:
+            plain.append(offsets)
+    nodes = _Builder(shop, leaf, state, rest).build(plain) if plain else ()
+    for offsets, conditions in guarded:
+        nodes += (When(conditions, _Builder(shop, leaf, state, rest).build([offsets])),)
+    late = state.late.get(leaf.statement, ())
+    return (When(late, nodes),) if late and nodes else nodes
+
+
+def _steps(name: str, span: Span, leaf: Leaf) -> int:
+    assert span.size is not None
+    return -(-span.size // leaf.width) if name == leaf.lanes else span.size
+
+
+def _conditions(
+    state: State, leaf: Leaf, rest: dict[str, Span], offsets: tuple[int, ...]
+) -> tuple[Condition, ...] | None:
+    """The conditions that remain to be asked at a point; None when the point is not there."""
+    found: list[Condition] = []
+    conditions = state.conditions.get(leaf.statement, ())
+    if not conditions:
+        return ()
+    values = {**state.bases(leaf.statement)}
+    for (name, span), offset in zip(rest.items(), offsets, strict=True):
+        values[name] = span.base + offset * (leaf.width if name == leaf.lanes else 1)
+    for condition in conditions:
+        here = Condition(simplify(condition.index.substitute(values), state.ranges), condition.equal)
+        if leaf.width > 1 and leaf.lanes in condition.names():
+            if not lanes_always(state, leaf, condition):
+                raise PlanError(f"lanes over '{leaf.lanes}' cross the condition {condition}")
+            continue
+        if state.never(here):
+            return None
+        if not state.always(here):
+            found.append(here)
+    return tuple(found)
+
+
+def lanes_always(state: State, leaf: Leaf, condition: Condition) -> bool:
+    """The condition holds for everything that is left of the leaf's loops."""
+    found = state.condition_range(leaf.statement, condition)
+    return found is not None and (found == (0, 0) if condition.equal else found[0] >= 0)
+
+
+class _Builder:
+    """Calls for some points of a leaf; loads and broadcasts are shared between the points."""
+
+    def __init__(self, shop: Workshop, leaf: Leaf, state: State, rest: dict[str, Span]) -> None:
+        self.shop, self.leaf, self.state, self.rest = shop, leaf, state, rest
+        self.statement: Statement = shop.statements[leaf.statement]
+        self.wide = leaf.width if leaf.lanes else 1
+        self.out_dtype = shop.dtypes[self.statement.out.tensor]
+        self.nodes: list[Node] = []
+        self.buffers: dict[tuple[str, int], tuple[str, int]] = {}
+        self.cache: dict[object, Operand] = {}
+        self.values: dict[str, Index] = {}
+        self.live: tuple[Index, ...] = ()
+
+    def build(self, offsets: list[tuple[int, ...]]) -> tuple[Node, ...]:
+        for point in offsets:
+            self.values = {**self.state.bases(self.leaf.statement)}
+            self.live = ()
+            for (name, span), offset in zip(self.rest.items(), point, strict=True):
+                at = offset * self.wide if name == self.leaf.lanes else offset
+                self.values[name] = span.base + at
+                if name == self.leaf.lanes and self.wide > 1:
+                    self.live = self.live_lanes(span, at)
+            self.point()
+        buffers = [
+            Buffer(name, self.shop.registers, DTYPES[dtype], (constant(count),), lanes)
+            for (dtype, lanes), (name, count) in self.buffers.items()
+        ]
+        return alloc(buffers, tuple(self.nodes))
+
+    def live_lanes(self, span: Span, at: int) -> tuple[Index, ...]:
+        """How many lanes of the vector at ``at`` exist; empty when all do."""
+        left = (span.valid if span.valid is not None else span.extent) - at
+        if left.is_constant:
+            return () if left.const >= self.wide else (left,)
+        return (constant(self.wide), left)
+
+    # -- one point
+
+    def point(self) -> None:
+        statement = self.statement
+        held = self.state.held.get(statement.out.tensor)
+        own = statement_type(statement.value, self.shop.dtypes, self.out_dtype)
+        lanes = self.wide if self.varies(statement.value) or self.out_has_lanes() else 1
+        if isinstance(held, InRegisters):
+            self.into_register(held, own, lanes)
+            return
+        if statement.combine is Combine.SET:
+            value = self.converted(self.value(statement.value, own, lanes), own, self.out_dtype, lanes)
+            self.store(statement.out, value, lanes)
+            return
+        acc = compute_type(self.out_dtype)
+        if lanes > 1 and not self.out_has_lanes():
+            raise PlanError(f"'{statement.out}' does not vary over its lanes '{self.leaf.lanes}'", hint="hold it")
+        before = self.converted(self.load(statement.out, lanes), self.out_dtype, acc, lanes)
+        after = self.combined(before, own, acc, lanes, None)
+        self.store(statement.out, self.converted(after, acc, self.out_dtype, lanes), lanes)
+
+    def into_register(self, held: InRegisters, own: DType, lanes: int) -> None:
+        statement = self.statement
+        cell = self.cell(held, statement.out)
+        if statement.combine is Combine.SET:
+            value = self.value(statement.value, own, held.width)
+            rounded = self.converted(value, own, self.out_dtype, held.width)
+            self.move(self.converted(rounded, self.out_dtype, held.dtype, held.width), cell, held.dtype, held.width)
+            return
+        self.combined(cell, own, held.dtype, held.width, cell)
+
+    def combined(self, before: Operand, own: DType, acc: DType, lanes: int, into: Cell | None) -> Operand:
+        """``before op value``; a multiply-add where the target has one."""
+        statement, value = self.statement, self.statement.value
+        function = statement.combine.function
+        assert function is not None
+        masked = bool(self.live) and lanes > 1 and not self.out_has_lanes()
+        if isinstance(value, Apply) and own == acc and (not masked or self.zero_outside(value)):
+            entry = self.shop.instructions.find("accumulate", statement.combine.value, value.function, acc.name, lanes)
+            if entry is not None:
+                arguments = [self.value(a, own, lanes) for a in value.args]
+                into = into or self.copy(before, acc, lanes)
+                return self.call(entry.instruction.name, entry.sources, into, arguments)
+        result = self.converted(self.value(value, own, lanes), own, acc, lanes)
+        if masked:
+            neutral = Number(statement.combine.neutral(acc), acc)
+            entry = self.need("keep", acc.name, lanes)
+            kept = self.temporary(acc, lanes)
+            params = ((entry.param, self.live),)
+            result = self.call(entry.instruction.name, entry.sources, kept, [result, neutral], params)
+        return self.apply(function, acc, acc, [before, result], lanes, into)
+
+    def zero_outside(self, value: Apply) -> bool:
+        """Dead lanes of every factor read as zero, and zeros add nothing."""
+        zeros = all(isinstance(a, Read) and self.varies(a) for a in value.args)
+        return value.function == "mul" and self.statement.combine is Combine.ADD and zeros
+
+    # -- values
+
+    def varies(self, e: Expr) -> bool:
+        return self.wide > 1 and self.leaf.lanes in names(e)
+
+    def out_has_lanes(self) -> bool:
+        return self.wide > 1 and self.leaf.lanes in self.statement.out.names()
+
+    def value(self, e: Expr, want: DType, lanes: int) -> Operand:
+        """``e`` in dtype ``want`` over ``lanes`` lanes."""
+        if isinstance(e, Literal):
+            return Number(_literal(e.value, want), want)
+        if lanes > 1 and not self.varies(e):
+            return self.spread(e, want, lanes)
+        key = ("value", str(e), tuple(sorted((n, self.values[n]) for n in names(e) if n in self.values)), want.name, lanes)
+        if key not in self.cache:
+            self.cache[key] = self.fresh_value(e, want, lanes)
+        return self.cache[key]
+
+    def fresh_value(self, e: Expr, want: DType, lanes: int) -> Operand:
+        if isinstance(e, Read):
+            natural = self.shop.dtypes[e.access.tensor]
+            held = self.state.held.get(e.access.tensor)
+            if isinstance(held, InRegisters):
+                return self.converted(self.from_register(held, e.access, lanes), held.dtype, want, lanes)
+            return self.converted(self.load(e.access, lanes), natural, want, lanes)
+        if isinstance(e, Position):
+            if lanes > 1:
+                raise PlanError(f"'{e}' counts along its lanes '{self.leaf.lanes}'", hint="choose other lanes")
+            return self.converted(Value(e.index.substitute(self.values)), DTYPES["i64"], want, 1)
+        if isinstance(e, Cast):
+            inner = compute_type(value_type(e.arg, self.shop.dtypes, None))
+            cast = self.converted(self.value(e.arg, inner, lanes), inner, e.dtype, lanes)
+            return self.converted(cast, e.dtype, want, lanes)
+        if isinstance(e, Bitcast):
+            inner = value_type(e.arg, self.shop.dtypes, None)
+            entry = self.need("bitcast", inner.name, e.dtype.name, lanes)
+            out = self.temporary(e.dtype, lanes)
+            cast = self.call(entry.instruction.name, entry.sources, out, [self.value(e.arg, inner, lanes)])
+            return self.converted(cast, e.dtype, want, lanes)
+        assert isinstance(e, Apply)
+        return self.applied(e, want, lanes)
+
+    def applied(self, e: Apply, want: DType, lanes: int) -> Operand:
+        own = DTYPES["bool"] if PRIMITIVES[e.function].result == "bool" else want
+        types = argument_types(e, self.shop.dtypes, own)
+        types = tuple(compute_type(t) for t in types)
+        arguments = [self.value(a, t, lanes) for a, t in zip(e.args, types, strict=True)]
+        return self.converted(self.apply(e.function, types[-1], own, arguments, lanes, None), own, want, lanes)
+
+    def apply(
+        self, function: str, argument: DType, result: DType, args: list[Operand], lanes: int, into: Cell | None
+    ) -> Operand:
+        entry = self.need("apply", function, argument.name, lanes)
+        return self.call(entry.instruction.name, entry.sources, into or self.temporary(result, lanes), args)
+
+    def spread(self, e: Expr, want: DType, lanes: int) -> Operand:
+        """One value for all lanes: straight from memory where possible, else computed once and broadcast."""
+        key = ("spread", str(e), tuple(sorted((n, self.values[n]) for n in names(e) if n in self.values)), want.name, lanes)
+        if key in self.cache:
+            return self.cache[key]
+        direct = isinstance(e, Read) and self.shop.dtypes[e.access.tensor] == want
+        entry = self.shop.instructions.find("broadcast", "memory", want.name, lanes) if direct else None
+        if entry is not None and isinstance(e, Read) and not isinstance(self.state.held.get(e.access.tensor), InRegisters):
+            place, _ = self.place(e.access)
+            result = self.call(entry.instruction.name, entry.sources, self.temporary(want, lanes), [place])
+        else:
+            entry = self.need("broadcast", "registers", want.name, lanes)
+            scalar = self.value(e, want, 1)
+            result = self.call(entry.instruction.name, entry.sources, self.temporary(want, lanes), [scalar])
+        self.cache[key] = result
+        return result
+
+    def converted(self, value: Operand, source: DType, to: DType, lanes: int) -> Operand:
+        if source == to:
+            return value
+        if isinstance(value, Number) and to.is_float:
+            return Number(float(value.value), to)
+        entry = self.need("cast", source.name, to.name, lanes)
+        return self.call(entry.instruction.name, entry.sources, self.temporary(to, lanes), [value])
+
+    # -- registers
+
+    def from_register(self, held: InRegisters, access: Access, lanes: int) -> Operand:
+        cell = self.cell(held, access)
+        if held.partial or (held.width != lanes and held.width != 1):
+            raise PlanError(f"'{access}' is held over {held.width} lanes and read over {lanes}")
+        if held.width == lanes:
+            return cell
+        entry = self.need("broadcast", "registers", held.dtype.name, lanes)
+        return self.call(entry.instruction.name, entry.sources, self.temporary(held.dtype, lanes), [cell])
+
+    def cell(self, held: InRegisters, access: Access) -> Cell:
+        position = []
+        for d, (index, base) in enumerate(zip(access.indices, held.base, strict=True)):
+            offset = simplify(index.substitute(self.values) - base, self.state.ranges)
+            if not offset.is_constant:
+                raise PlanError(f"'{access}' is not where '{held.buffer}' holds it", why=f"offset {offset}")
+            position.append(offset.const // held.width if d == held.lane_dim else offset.const)
+        return Cell(held.buffer, tuple(position))
+
+    def temporary(self, dtype: DType, lanes: int) -> Cell:
+        name, count = self.buffers.get((dtype.name, lanes), ("", 0))
+        name = name or self.shop.fresh("t")
+        self.buffers[dtype.name, lanes] = (name, count + 1)
+        return Cell(name, (count,))
+
+    def copy(self, value: Operand, dtype: DType, lanes: int) -> Cell:
+        cell = self.temporary(dtype, lanes)
+        self.move(value, cell, dtype, lanes)
+        return cell
+
+    def move(self, value: Operand, cell: Cell, dtype: DType, lanes: int) -> None:
+        entry = self.need("move", dtype.name, lanes)
+        self.call(entry.instruction.name, entry.sources, cell, [value])
+
+    # -- memory
+
+    def place(self, access: Access) -> tuple[Place, Index | None]:
+        """Where an access is, and how far apart its lanes are (0: they share it; None: not a constant stride)."""
+        values = dict(self.values)
+        ranges = dict(self.state.ranges)
+        if self.wide > 1:
+            values[self.leaf.lanes] = values[self.leaf.lanes] + variable(LANE)
+            ranges[LANE] = (0, self.wide - 1)
+        indices = tuple(simplify(i.substitute(values), ranges) for i in access.indices)
+        held = self.state.held.get(access.tensor)
+        buffer = access.tensor
+        if isinstance(held, InMemory):
+            buffer = held.buffer
+            offsets = [i - b for i, b in zip(indices, held.base, strict=True)]
+            indices = tuple(
+                modulo(floor_divide(offsets[d.dimension], d.divisor, ranges), d.modulus, ranges)
+                if d.modulus
+                else floor_divide(offsets[d.dimension], d.divisor, ranges)
+                for d in held.digits
+            )
+        stride: Index | None = constant(0)
+        for index, step in zip(indices, self.shop.strides[buffer], strict=True):
+            c = index.coefficient(LANE)
+            rest = index - variable(LANE) * c
+            if LANE in rest.names() or (c and step is None):
+                stride = None
+            elif stride is not None and c and step is not None:
+                stride = stride + step * c
+        return Place(buffer, tuple(i.substitute({LANE: constant(0)}) for i in indices)), stride
+
+    def load(self, access: Access, lanes: int) -> Operand:
+        dtype = self.shop.dtypes[access.tensor]
+        place, stride = self.place(access)
+        out = self.temporary(dtype, lanes)
+        if lanes == 1:
+            entry = self.need("load", dtype.name, 1, False, False)
+            return self.call(entry.instruction.name, entry.sources, out, [place])
+        held = self.state.held.get(access.tensor)
+        live = () if isinstance(held, InMemory) and held.padded else self.live
+        return self.vector_move("load", dtype, place, stride, live, out)
+
+    def store(self, access: Access, value: Operand, lanes: int) -> None:
+        place, stride = self.place(access)
+        if lanes == 1:
+            entry = self.need("store", self.out_dtype.name, 1, False, False)
+            self.call(entry.instruction.name, entry.sources, place, [value])
+            return
+        live = () if self.leaf.statement in self.shop.padded_copies else self.live
+        self.vector_move("store", self.out_dtype, value, stride, live, place)
+
+    def vector_move(
+        self, kind: str, dtype: DType, source: Operand, stride: Index | None, live: tuple[Index, ...], out: Cell | Place
+    ) -> Operand:
+        """A load or store of one vector: contiguous or strided, whole or masked."""
+        if stride is None:
+            raise PlanError(f"lanes '{self.leaf.lanes}' of '{self.statement}' are not evenly spaced in memory")
+        strided = stride != constant(1)
+        entry = self.need(kind, dtype.name, self.wide, bool(live), strided)
+        params = ((entry.param, live),) if live else ()
+        params += ((entry.stride, (stride,)),) if strided else ()
+        return self.call(entry.instruction.name, entry.sources, out, [source], params)
+
+    # -- calls
+
+    def need(self, *key: str | int | bool) -> Entry:
+        entry = self.shop.instructions.find(*key)
+        if entry is None:
+            what = " ".join(str(k) for k in key)
+            raise MappingError(
+                f"target '{self.shop.target.name}' has no instruction for {what}",
+                where=f"line {self.statement.line}: {self.statement}",
+                hint="inherit 'generic', or add an instruction that computes it",
+            )
+        return entry
+
+    def call(
+        self,
+        instruction: str,
+        sources: tuple[str, ...],
+        out: Cell | Place,
+        arguments: list[Operand],
+        params: tuple[tuple[str, tuple[Index, ...]], ...] = (),
+    ) -> Operand:
+        operands = tuple(out if s == "out" else arguments[int(s)] for s in sources)
+        self.nodes.append(Call(instruction, operands, params))
+        return out
+
+
+def _literal(value: int | float | bool, dtype: DType) -> int | float | bool:
+    if dtype.is_float:
+        return float(value)
+    return bool(value) if dtype.name == "bool" else int(value)

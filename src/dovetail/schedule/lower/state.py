@@ -1,0 +1,194 @@
+"""What is known at a place of the plan while it becomes a nest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from dovetail.base.dtypes import DType
+from dovetail.base.errors import PlanError
+from dovetail.ir.index import Condition, Index, constant
+from dovetail.ir.interval import interval
+from dovetail.ir.nest import Alloc, Buffer, Node
+from dovetail.ir.plan import Digit
+from dovetail.ir.program import Combine, Program, Role, Statement
+from dovetail.schedule.repertoire import Repertoire
+from dovetail.targets.model import Target
+
+Pair = tuple[int, str]
+"""A loop of a statement."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """What is left of a loop: ``extent`` iterations from ``base``. ``valid`` (lanes only): how many of them exist."""
+
+    base: Index
+    extent: Index
+    valid: Index | None = None
+
+    @property
+    def size(self) -> int | None:
+        """The extent where it is known now."""
+        return self.extent.const if self.extent.is_constant else None
+
+
+@dataclass(frozen=True, slots=True)
+class InRegisters:
+    """A tensor held in registers: cell = (index - base), the lane dimension in units of ``width``.
+
+    ``partial``: each cell holds ``width`` partial results of one element."""
+
+    buffer: str
+    dtype: DType
+    base: tuple[Index, ...]
+    shape: tuple[int, ...]
+    lane_dim: int | None
+    width: int
+    partial: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class InMemory:
+    """A tensor held in memory with another layout; ``padded``: whole vectors may be read past its end."""
+
+    buffer: str
+    base: tuple[Index, ...]
+    digits: tuple[Digit, ...]
+    padded: bool = False
+
+
+Held = InRegisters | InMemory
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Immutable; ``with_...`` gives the state further in."""
+
+    spans: Mapping[Pair, Span]
+    ranges: Mapping[str, tuple[int, int]]
+    conditions: Mapping[int, tuple[Condition, ...]]
+    held: Mapping[str, Held] = field(default_factory=dict)
+    parallel: bool = False
+    first: Mapping[int, tuple[Index, ...]] = field(default_factory=dict)
+    """Per statement: counters of outer reduction tiles; all zero the first time an element is met."""
+    late: Mapping[int, tuple[Condition, ...]] = field(default_factory=dict)
+    """Per statement: true in the last round of tiles around it that it does not take part in."""
+
+    def with_spans(self, changed: Mapping[Pair, Span]) -> State:
+        return replace(self, spans={**self.spans, **changed})
+
+    def with_range(self, var: str, low: int, high: int) -> State:
+        return replace(self, ranges={**self.ranges, var: (low, max(low, high))})
+
+    def with_held(self, tensor: str, held: Held) -> State:
+        return replace(self, held={**self.held, tensor: held})
+
+    def with_conditions(self, statement: int, conditions: tuple[Condition, ...]) -> State:
+        return replace(self, conditions={**self.conditions, statement: conditions})
+
+    def bases(self, statement: int) -> dict[str, Index]:
+        """Every loop of a statement at the first iteration left of it."""
+        return {loop: span.base for (s, loop), span in self.spans.items() if s == statement}
+
+    def always(self, condition: Condition) -> bool:
+        """True for all values of what is in it."""
+        found = interval(condition.index, self.ranges)
+        return found is not None and (found == (0, 0) if condition.equal else found[0] >= 0)
+
+    def never(self, condition: Condition) -> bool:
+        found = interval(condition.index, self.ranges)
+        if found is None:
+            return False
+        return found[1] < 0 or (condition.equal and found[0] > 0)
+
+    def condition_range(self, statement: int, condition: Condition) -> tuple[int, int] | None:
+        """Range of a condition's index over everything that is left of the statement's loops."""
+        index, ranges = condition.index, dict(self.ranges)
+        values: dict[str, Index] = {}
+        for name in index.names():
+            span = self.spans.get((statement, name))
+            if span is None:
+                continue
+            left = interval(span.extent, self.ranges)
+            if left is None:
+                return None
+            ranges[f"{name}'"] = (0, max(0, left[1] - 1))
+            values[name] = span.base + Index(((f"{name}'", 1),))
+        return interval(index.substitute(values), ranges)
+
+
+class Workshop:
+    """What the lowering of one plan shares: the program, the target, and fresh names."""
+
+    def __init__(self, program: Program, target: Target, instructions: Repertoire) -> None:
+        self.program = program
+        self.target = target
+        self.instructions = instructions
+        self.statements: dict[int, Statement] = dict(enumerate(program.statements))
+        self.dtypes: dict[str, DType] = dict(program.dtypes)
+        self.strides: dict[str, tuple[Index | None, ...]] = {}
+        self.padded_copies: set[int] = set()
+        self.initialised: dict[str, Combine] = {}
+        """Tensors accumulated in memory, set to their neutral element beforehand."""
+        self._count = 0
+
+    def fresh(self, prefix: str) -> str:
+        self._count += 1
+        return f"{prefix}{self._count}"
+
+    def add_statement(self, statement: Statement) -> int:
+        """A statement of the compiler's own (a copy, an initialisation)."""
+        number = 1_000_000 + len(self.statements)
+        self.statements[number] = statement
+        return number
+
+    def needed_outside(self, tensor: str, statements: set[int]) -> bool:
+        """Anyone but ``statements`` looks at ``tensor``."""
+        if self.program.tensor(tensor).role in (Role.OUT, Role.INOUT):
+            return True
+        return any(
+            access.tensor == tensor
+            for number, statement in enumerate(self.program.statements)
+            if number not in statements
+            for access in statement.reads()
+        )
+
+    @property
+    def registers(self) -> str:
+        memory = self.target.registers
+        if memory is None:
+            raise PlanError(f"target '{self.target.name}' has no registers", hint="give it a memory of kind registers")
+        return memory.name
+
+
+def alloc(buffers: list[Buffer], body: tuple[Node, ...]) -> tuple[Node, ...]:
+    """``body`` with ``buffers`` alive around it."""
+    for buffer in reversed(buffers):
+        body = (Alloc(buffer, body),)
+    return body
+
+
+def points(sizes: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    """All points of a box, last dimension fastest."""
+    if not sizes:
+        yield ()
+        return
+    for first in range(sizes[0]):
+        for rest in points(sizes[1:]):
+            yield (first, *rest)
+
+
+def row_major(shape: tuple[Index, ...]) -> tuple[Index | None, ...]:
+    """Strides in elements; None where a stride is a product of run-time sizes."""
+    strides: list[Index | None] = []
+    stride: Index | None = constant(1)
+    for extent in reversed(shape):
+        strides.append(stride)
+        if stride is None:
+            continue
+        if extent.is_constant:
+            stride = stride * extent.const
+        else:
+            stride = extent * stride.const if stride.is_constant else None
+    return tuple(reversed(strides))

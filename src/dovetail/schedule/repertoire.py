@@ -1,0 +1,184 @@
+"""What a target's instructions can do for a leaf, looked up by the shape of the work.
+
+Every instruction is classified once by its own program; nothing here knows an instruction by name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dovetail.ir.expr import Apply, Bitcast, Cast, Expr, Position, Read
+from dovetail.ir.index import Access, variable
+from dovetail.ir.program import Combine, Statement
+from dovetail.targets.model import Instruction, MemoryKind, Target
+
+Key = tuple[str | int | bool, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An instruction and where its operands come from: "out", or the number of the argument as text."""
+
+    instruction: Instruction
+    sources: tuple[str, ...]
+    param: str = ""
+    """The parameter that counts live lanes, for masked forms."""
+    stride: str = ""
+    """The named stride, for strided forms."""
+
+
+class Repertoire:
+    """Entries by key; the keys are listed at ``classify``."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self.entries: dict[Key, Entry] = {}
+        for instruction in target.instructions:
+            found = classify(instruction, target)
+            if found is not None:
+                key, entry = found
+                self.entries.setdefault(key, entry)
+
+    def find(self, *key: str | int | bool) -> Entry | None:
+        return self.entries.get(key)
+
+    def widths(self, dtype: str) -> tuple[int, ...]:
+        """Lane counts the target can load, widest first."""
+        found = {int(k[2]) for k in self.entries if k[0] == "load" and k[1] == dtype}
+        return tuple(sorted(found, reverse=True))
+
+
+_KNOWN: dict[str, Repertoire] = {}
+
+
+def repertoire(target: Target) -> Repertoire:
+    """The repertoire of ``target``, built once per process."""
+    if target.digest not in _KNOWN:
+        _KNOWN[target.digest] = Repertoire(target)
+    return _KNOWN[target.digest]
+
+
+def classify(instruction: Instruction, target: Target) -> tuple[Key, Entry] | None:
+    """The key of an instruction that works on one vector (or scalar), None for any other.
+
+    ("load" | "store", dtype, lanes, masked, strided)   memory <-> registers
+    ("broadcast", "memory" | "registers", dtype, lanes) one element to all lanes
+    ("move", dtype, lanes)                              register to register
+    ("apply", primitive, argument dtype, lanes)         elementwise
+    ("cast" | "bitcast", from, to, lanes)
+    ("accumulate", op, primitive, dtype, lanes)         acc[l] op= primitive(a[l], b[l])
+    ("reduce", op, dtype, lanes)                        acc op= v[l]
+    ("keep", dtype, lanes)                              select(l < n, a[l], b[l])
+    """
+    statement = instruction.program.statements[0]
+    if len(instruction.program.statements) != 1 or len(statement.loops) > 1 or statement.where:
+        return None
+    lane = statement.loops[0].name if statement.loops else ""
+    param = ""
+    lanes = 1
+    if lane:
+        extent = statement.loops[0].extent
+        if extent.is_constant:
+            lanes = extent.const
+        else:
+            param = next(iter(extent.names()))
+            lanes = next(s.high for s in instruction.program.sizes if s.name == param)
+    shape = _Shape(instruction, target, statement, lane, lanes, param)
+    return shape.move() if isinstance(statement.value, Read) else shape.compute()
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    instruction: Instruction
+    target: Target
+    statement: Statement
+    lane: str
+    lanes: int
+    param: str
+
+    def in_registers(self, name: str) -> bool:
+        return self.target.memory(self.instruction.operand(name).memory).kind is MemoryKind.REGISTERS
+
+    def by_lane(self, access: Access) -> bool:
+        """Indexed by the lane loop alone (or a scalar in a scalar instruction)."""
+        if not self.lane:
+            return not access.indices
+        return access.indices == (variable(self.lane),)
+
+    def entry(self, arguments: tuple[str, ...], stride: str = "") -> Entry:
+        names = {self.statement.out.tensor: "out"}
+        names |= {name: str(number) for number, name in reversed(list(enumerate(arguments)))}
+        return Entry(self.instruction, tuple(names[o.name] for o in self.instruction.operands), self.param, stride)
+
+    def move(self) -> tuple[Key, Entry] | None:
+        statement = self.statement
+        assert isinstance(statement.value, Read)
+        source, out = statement.value.access, statement.out
+        from_registers, to_registers = self.in_registers(source.tensor), self.in_registers(out.tensor)
+        dtype = self.instruction.operand(out.tensor).dtype.name
+        if self.instruction.operand(source.tensor).dtype.name != dtype or self.instruction.is_async:
+            return None
+        if statement.combine is not Combine.SET:
+            joins = from_registers and to_registers and bool(self.lane) and not out.indices
+            if joins and self.by_lane(source):
+                return ("reduce", statement.combine.value, dtype, self.lanes), self.entry((source.tensor,))
+            return None
+        if to_registers and not source.indices and self.by_lane(out):
+            kind = "registers" if from_registers else "memory"
+            return ("broadcast", kind, dtype, self.lanes), self.entry((source.tensor,))
+        if not (self.by_lane(source) and self.by_lane(out)) or not (from_registers or to_registers):
+            return None
+        if from_registers and to_registers:
+            return ("move", dtype, self.lanes), self.entry((source.tensor,))
+        held = self.instruction.operand(out.tensor if from_registers else source.tensor)
+        stride = next((s for s in held.strides if isinstance(s, str)), "")
+        name = "store" if from_registers else "load"
+        return (name, dtype, self.lanes, bool(self.param), bool(stride)), self.entry((source.tensor,), stride)
+
+    def compute(self) -> tuple[Key, Entry] | None:
+        statement = self.statement
+        if not all(self.in_registers(o.name) for o in self.instruction.operands) or not self.by_lane(statement.out):
+            return None
+        kept = self.keep()
+        if kept is not None:
+            return kept
+        value = statement.value
+        args = value.args if isinstance(value, Apply) else (value.arg,) if isinstance(value, Cast | Bitcast) else ()
+        names = tuple(a.access.tensor for a in args if isinstance(a, Read) and self.by_lane(a.access))
+        if not args or len(names) != len(args) or self.param:
+            return None
+        dtypes = [self.instruction.operand(n).dtype.name for n in names]
+        out = self.instruction.operand(statement.out.tensor).dtype.name
+        if isinstance(value, Apply) and statement.combine is not Combine.SET:
+            if set(dtypes) != {out}:
+                return None
+            return ("accumulate", statement.combine.value, value.function, out, self.lanes), self.entry(names)
+        if statement.combine is not Combine.SET:
+            return None
+        if isinstance(value, Apply):
+            return ("apply", value.function, dtypes[-1], self.lanes), self.entry(names)
+        kind = "cast" if isinstance(value, Cast) else "bitcast"
+        return (kind, dtypes[0], out, self.lanes), self.entry(names)
+
+    def keep(self) -> tuple[Key, Entry] | None:
+        """select(l < n, a[l], b[l])"""
+        value = self.statement.value
+        if not (isinstance(value, Apply) and value.function == "select" and _is_lane_count(value.args[0], self.lane)):
+            return None
+        names = tuple(a.access.tensor for a in value.args[1:] if isinstance(a, Read) and self.by_lane(a.access))
+        if len(names) != 2 or self.statement.combine is not Combine.SET:
+            return None
+        dtype = self.instruction.operand(names[0]).dtype.name
+        param = self.instruction.program.sizes[0].name
+        entry = self.entry(names)
+        return ("keep", dtype, self.lanes), Entry(entry.instruction, entry.sources, param)
+
+
+def _is_lane_count(condition: Expr, lane: str) -> bool:
+    return (
+        isinstance(condition, Apply)
+        and condition.function == "lt"
+        and all(isinstance(a, Position) for a in condition.args)
+        and isinstance(condition.args[0], Position)
+        and condition.args[0].index == variable(lane)
+    )

@@ -1,0 +1,190 @@
+"""Which lanes and which register tile a statement gets: every choice costed in cycles, without measuring.
+
+The register model counts accumulators, operand vectors and the broadcast, and leaves none over; the cycle model takes
+the slowest of arithmetic, loads and the latency of the accumulator chain, over whole tiles and edges alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import ceil, prod
+
+from dovetail.schedule.facts import Facts, Use
+from dovetail.schedule.machine import Machine
+
+
+@dataclass(frozen=True, slots=True)
+class Tiling:
+    """``vectors`` vectors of ``width`` along ``lanes``, times ``rows`` iterations of ``across``."""
+
+    lanes: str
+    width: int
+    vectors: int
+    across: str
+    rows: int
+    inside: tuple[str, ...]
+    """Short kept loops that are part of the register tile too."""
+    packed: tuple[int, ...]
+    """Numbers of reads that need another layout, lanes side by side."""
+    cycles: float
+
+    @property
+    def span(self) -> int:
+        return self.width * self.vectors
+
+
+def tilings(facts: Facts, machine: Machine) -> list[Tiling]:
+    """All tilings worth looking at, best first."""
+    found = [t for lanes in lane_choices(facts) for t in _for_lanes(facts, machine, lanes)]
+    found.append(Tiling("", 1, 1, "", 1, (), (), _cycles(facts, machine, "", 1, 1, "", 1, (), ())))
+    return sorted(found, key=lambda t: t.cycles)
+
+
+def lane_choices(facts: Facts) -> Iterator[str]:
+    """Loops that can be lanes: evenly spaced in memory everywhere, free of guards."""
+    for name in facts.extents:
+        if name in facts.guarded or name in facts.uncountable:
+            continue
+        if name in facts.kept and facts.out.stride(name) in (None, 0):
+            continue
+        yield name
+
+
+def _for_lanes(facts: Facts, machine: Machine, lanes: str) -> Iterator[Tiling]:
+    extent = facts.extents[lanes]
+    moving = [n for n, use in enumerate(facts.reads) if use.stride(lanes) != 0]
+    if not moving:
+        return
+    packed = tuple(n for n in moving if facts.reads[n].stride(lanes) != 1)
+    reduced = lanes in facts.reduced
+    inside = short_loops(facts, lanes) if reduced else ()
+    for width in machine.widths(facts.out.dtype):
+        if width == 1 or (width > extent and width // 2 >= extent):
+            continue
+        most = 1 if reduced else max(1, ceil(extent / width))
+        for vectors in range(1, min(6, most) + 1):
+            for across in ("", *_across_choices(facts, lanes, moving)):
+                if across not in inside:
+                    yield from _rows(facts, machine, lanes, width, vectors, across, inside, packed)
+
+
+def short_loops(facts: Facts, lanes: str) -> tuple[str, ...]:
+    """Kept loops of a few iterations, which a register tile can take whole."""
+    found: list[str] = []
+    total = 1
+    for name in facts.kept:
+        if name != lanes and name not in facts.dynamic and facts.extents[name] * total <= 4:
+            found.append(name)
+            total *= facts.extents[name]
+    return tuple(found)
+
+
+def _across_choices(facts: Facts, lanes: str, moving: list[int]) -> Iterator[str]:
+    """Kept loops along which a loaded vector is used again; any kept loop when lanes are summed over."""
+    for name in facts.kept:
+        if name == lanes or facts.extents[name] < 2:
+            continue
+        if lanes in facts.reduced or all(facts.reads[n].stride(name) == 0 for n in moving):
+            yield name
+
+
+def _rows(
+    facts: Facts,
+    machine: Machine,
+    lanes: str,
+    width: int,
+    vectors: int,
+    across: str,
+    inside: tuple[str, ...],
+    packed: tuple[int, ...],
+) -> Iterator[Tiling]:
+    most = facts.extents[across] if across else 1
+    for rows in range(1, min(most, 24) + 1) if across else (1,):
+        if registers_used(facts, lanes, vectors, across, rows, inside) > machine.registers:
+            return
+        if across and rows == 1:
+            continue
+        cycles = _cycles(facts, machine, lanes, width, vectors, across, rows, inside, packed)
+        yield Tiling(lanes, width, vectors, across, rows, inside, packed, cycles)
+
+
+def registers_used(
+    facts: Facts, lanes: str, vectors: int, across: str, rows: int, inside: tuple[str, ...] = ()
+) -> int:
+    """Accumulators, the vectors loaded per step, and one for a broadcast or a product in flight."""
+    moving = [use for use in facts.reads if use.stride(lanes) != 0]
+    fixed = [use for use in facts.reads if use.stride(lanes) == 0]
+    shared = sum(vectors for use in moving if use.stride(across) == 0 or not across)
+    single = 1 if any(use.stride(across) != 0 for use in moving) and across else 0
+    accumulators = rows * vectors * prod(facts.extents[n] for n in inside) if facts.reduced else 0
+    scratch = (1 if fixed else 0) + (0 if facts.is_contraction else 2)
+    return accumulators + shared + single + scratch
+
+
+def _cycles(
+    facts: Facts,
+    machine: Machine,
+    lanes: str,
+    width: int,
+    vectors: int,
+    across: str,
+    rows: int,
+    inside: tuple[str, ...],
+    packed: tuple[int, ...],
+) -> float:
+    """Cycles of one core for the whole statement, data in the nearest cache."""
+    lane_extent, row_extent = facts.extents.get(lanes, 1), facts.extents.get(across, 1)
+    tiled = (lanes, across, *inside)
+    outer = prod(e for n, e in facts.extents.items() if n not in tiled and n in facts.kept)
+    depth = prod(e for n, e in facts.extents.items() if n not in (lanes, across) and n in facts.reduced)
+    total = 0.0
+    for lane_tiles, vecs in _classes(lane_extent, width * vectors, width):
+        for row_tiles, r in _classes(row_extent, rows, 1):
+            count = lane_tiles * row_tiles * outer
+            step = _step(facts, machine, lanes, vecs, across, r, inside)
+            if lanes in facts.reduced:
+                total += count * depth * step
+            else:
+                total += count * (depth * step + _edges(facts, machine, lanes, vecs, r, width))
+    if lanes in facts.reduced:
+        tiles = outer * ceil(row_extent / rows)
+        total += tiles * rows * machine.join_cycles
+    return total + sum(pack_cycles(facts.reads[n], lanes, facts, machine) for n in packed)
+
+
+def _classes(extent: int, tile: int, unit: int) -> Iterator[tuple[int, int]]:
+    """(how many tiles, their size in units): whole ones, then the edge."""
+    whole, rest = divmod(extent, tile)
+    if whole:
+        yield whole, tile // unit
+    if rest:
+        yield 1, ceil(rest / unit)
+
+
+def _step(
+    facts: Facts, machine: Machine, lanes: str, vectors: int, across: str, rows: int, inside: tuple[str, ...]
+) -> float:
+    """Cycles of one step of the reduction (or of one tile, when nothing is reduced)."""
+    arithmetic = rows * vectors * prod(facts.extents[n] for n in inside) * machine.operation_cycles(facts)
+    loads = 0.0
+    for use in facts.reads:
+        along = rows if across and use.stride(across) != 0 else 1
+        along *= prod(facts.extents[n] for n in inside if use.stride(n) != 0)
+        loads += along * (vectors if lanes and use.stride(lanes) != 0 else 1)
+    latency = machine.latency if facts.reduced else 0.0
+    return max(arithmetic, loads * machine.load_cycles, latency) + machine.loop_cycles
+
+
+def _edges(facts: Facts, machine: Machine, lanes: str, vectors: int, rows: int, width: int) -> float:
+    """Start and end of a tile: accumulators set and stored; a store across memory costs one per element."""
+    stores = rows * vectors * (machine.store_cycles if facts.out.stride(lanes) == 1 or not lanes else width * 1.2)
+    return stores + rows * vectors * 0.5 + machine.tile_cycles
+
+
+def pack_cycles(use: Use, lanes: str, facts: Facts, machine: Machine) -> float:
+    """What laying out ``use`` once costs; a constant's layout is free, it is done before."""
+    if use.role.value == "const":
+        return 0.0
+    elements = prod(facts.extents[n] for n in use.strides if n in facts.extents)
+    return elements * (machine.copy_cycles / 4 if use.stride(lanes) == 1 else machine.copy_cycles)
