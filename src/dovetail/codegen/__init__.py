@@ -1,0 +1,1 @@
+"""Nest -> LLVM text -> object code."""
