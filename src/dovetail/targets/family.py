@@ -25,6 +25,14 @@ from dovetail.targets.tables import Entry, unknown
 from dovetail.targets.template import Scope, Template, compile_template, known_placeholders
 
 _ELEMENT_BYTES = (1, 2, 4, 8)
+GROUPS = {
+    "signed": ("i8", "i16", "i32", "i64"),
+    "unsigned": ("u8", "u16", "u32", "u64"),
+    "integers": ("i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"),
+    "floats": ("f32", "f64"),
+    "small_floats": ("f16", "bf16"),
+}
+"""Names that stand for several dtypes in ``dtypes``; "floats" are those arithmetic is done in."""
 _TEMPLATES = {"computes": "", "cycles": "1", "latency": "1", "emit": ""}
 
 
@@ -221,20 +229,24 @@ def _tensors(
 
 
 def _dtype_choices(entry: Entry) -> list[tuple[DType, ...]]:
-    """["f32"], [["f16", "f32"]] or ["i8 i16 -> f32 f64"] as tuples of dtypes; [()] where there are none."""
+    """["floats"], [["f16", "f32"]] or ["i8 i16 -> floats"] as tuples of dtypes; [()] where there are none."""
     found: list[tuple[str, ...]] = []
     for item in entry.items("dtypes"):
         if isinstance(item, list):
             found.append(tuple(item))
         elif "->" in str(item):
-            left, right = (side.split() for side in str(item).split("->", 1))
+            left, right = (_ungrouped(side) for side in str(item).split("->", 1))
             found += [(a, b) for a in left for b in right if a != b]
         else:
-            found.append((str(item),))
+            found += [(name,) for name in _ungrouped(str(item))]
     for name in (name for choice in found for name in choice):
         if name not in DTYPES:
-            raise unknown("dtype", name, DTYPES, entry.where("dtypes"))
+            raise unknown("dtype", name, {*DTYPES, *GROUPS}, entry.where("dtypes"))
     return [tuple([DTYPES[name] for name in choice]) for choice in found] or [()]
+
+
+def _ungrouped(text: str) -> list[str]:
+    return [name for word in text.split() for name in GROUPS.get(word, (word,))]
 
 
 def _object_path(entry: Entry, folder: Path | None) -> Path | None:

@@ -200,9 +200,10 @@ class InstructionSet(Mapping[str, Instruction]):
             if choice.dtypes <= dtypes and choice.functions <= functions
         )
 
-    def with_features(self, features: Set[str]) -> InstructionSet:
-        """Those that need no other features."""
-        return InstructionSet([choice for choice in self._choices.values() if features >= set(choice.features)])
+    @property
+    def features(self) -> frozenset[str]:
+        """All that some instruction needs."""
+        return frozenset(feature for choice in self._choices.values() for feature in choice.features)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -251,6 +252,14 @@ class Target:
 
     def instruction(self, name: str) -> Instruction:
         return self.by_name[name]
+
+    @property
+    def features(self) -> frozenset[str]:
+        """Everything a machine must have to run its code, without + or -."""
+        wanted = {f.removeprefix("+") for f in self.llvm.features if not f.startswith("-")} if self.llvm else set()
+        instructions = self.by_name if isinstance(self.by_name, InstructionSet) else None
+        named = {f for i in self.instructions for f in i.features} if instructions is None else instructions.features
+        return frozenset(wanted | named)
 
     def memory(self, name: str) -> Memory:
         return next(m for m in self.memories if m.name == name)

@@ -153,10 +153,9 @@ class Raw:
     top: Entry
     tables: dict[str, Entry]
     entries: dict[str, dict[str, Entry]]
-    parents: tuple[str, ...] = ()
 
 
-def read_raw(data: dict[str, Value], file: str, shipped: bool) -> Raw:
+def read_raw(data: dict[str, Value], file: str, *, shipped: bool) -> Raw:
     """The tables of one file, with every key known and of the right type."""
     known = {**TOP, **TABLES, **ENTRIES}
     for key in data:
