@@ -66,10 +66,20 @@ class Emission:
         return self.target.memory(operand.memory).kind is MemoryKind.REGISTERS
 
     def lanes(self, operand: Operand) -> int:
-        return register_lanes(self.instruction.program, operand.name)
+        return self._forms[operand.name][1]
 
     def operand_type(self, operand: Operand) -> str:
-        return register_type(operand.dtype, self.lanes(operand)) if self.in_registers(operand) else "ptr"
+        return self._forms[operand.name][0]
+
+    @cached_property
+    def _forms(self) -> dict[str, tuple[str, int]]:
+        """LLVM type and lanes by operand."""
+        forms: dict[str, tuple[str, int]] = {}
+        for operand in self.instruction.operands:
+            lanes = register_lanes(self.instruction.program, operand.name)
+            held = self.in_registers(operand)
+            forms[operand.name] = (register_type(operand.dtype, lanes) if held else "ptr", lanes)
+        return forms
 
     def highest(self, extent: Index) -> int:
         return extent.evaluate({s.name: s.high for s in self.instruction.program.sizes})

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from dovetail.base.dtypes import DTYPES, DType, compute_type
 from dovetail.base.errors import CodegenError
-from dovetail.ir.compute import convert, literal, store
+from dovetail.ir.compute import convert, literal, representation, store
 from dovetail.ir.expr import (
     Apply,
     Bitcast,
@@ -37,6 +37,7 @@ Storage = tuple[Array, int]
 """A flat array and the place of an operand's first element in it."""
 Run = Callable[[Sequence[Storage]], None]
 _Value = Callable[[Sequence[Array]], Array]
+_Convert = Callable[[Array], Array]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,7 @@ def instruction_function(
         raise CodegenError("an instruction with temporaries or ordered steps", where=str(program))
     order = {name: number for number, name in enumerate(names)}
     parts = [_statement(program, s, order, strides, parameters) for s in program.statements]
-    if cleared:
+    if parts[0].written.places is not None or parts[0].written.high - parts[0].written.low + 1 < cleared:
         parts[0] = replace(parts[0], cleared=cleared)
     if len(parts) == 1:
         return parts[0]
@@ -112,8 +113,10 @@ class _Step:
     starts: IntArray | None
     """Where each element's contributions start; None when each has one."""
     written: Touched
-    own: DType
-    out: DType
+    widen: _Convert
+    """From the element in memory to the type computed in."""
+    round: _Convert
+    """And back."""
     join: np.ufunc | None
     """None for plain assignment."""
     neutral: Array | None
@@ -126,7 +129,7 @@ class _Step:
             self.clear(storage)
             return
         values = self.value([g.read(storage) for g in self.gathers])
-        if values.size != self.count:
+        if self.ordered is not None or self.starts is not None:
             values = np.broadcast_to(values, (self.count,))
         if self.ordered is not None:
             values = values[self.ordered]
@@ -135,11 +138,13 @@ class _Step:
                 values = self.join.reduceat(values, self.starts)
             before = self.neutral
             if before is None:
-                before = convert(self.written.read(storage), self.out, self.own)
+                before = self.widen(self.written.read(storage))
             values = self.join(before, values)
+        elif self.cleared:
+            values = values.copy()  # it may be a view of what is cleared
         if self.cleared:
             self.clear(storage)
-        self.written.write(storage, store(values, self.own, self.out))
+        self.written.write(storage, self.round(values))
 
     def clear(self, storage: Sequence[Storage]) -> None:
         flat, first = storage[self.written.operand]
@@ -157,7 +162,11 @@ def _statement(
     dtypes, out = program.dtypes, statement.out.tensor
     own = statement_type(statement.value, dtypes, dtypes[out])
     reads: dict[Access, int] = {}
-    value = _value(statement.value, own, dtypes, reads, points)
+    moves = isinstance(statement.value, Read) and dtypes[statement.value.access.tensor] == dtypes[out]
+    if moves and statement.combine is Combine.SET:
+        value, own = _move(statement.value, reads), dtypes[out]
+    else:
+        value = _value(statement.value, own, dtypes, reads, points)
     gathers = tuple(_touched(access, order, strides, points) for access in reads)
     places = _places(statement.out, strides, points)
     ordered = np.argsort(places, kind="stable")
@@ -172,8 +181,8 @@ def _statement(
         None if bool((np.diff(ordered) == 1).all()) else ordered,
         None if starts.size == places.size else starts,
         _run_of(order[out], distinct),
-        own,
-        dtypes[out],
+        _converter(dtypes[out], own),
+        _rounding(own, dtypes[out]),
         None if function is None else _UFUNCS[function],
         literal(statement.combine.neutral(own), own) if function and afresh else None,
         places.size,
@@ -245,6 +254,10 @@ def _value(
         return lambda values: number
     if isinstance(e, Read):
         at, kind = reads.setdefault(e.access, len(reads)), dtypes[e.access.tensor]
+        if kind == own and kind.numpy == representation(kind):
+            return lambda values: values[at]
+        if own.is_float:
+            return lambda values: values[at].astype(np.float64)
         return lambda values: convert(values[at], kind, own)
     if isinstance(e, Cast):
         inner = compute_type(value_type(e.arg, dtypes, None))
@@ -261,6 +274,13 @@ def _value(
     return lambda values: position
 
 
+def _move(e: Expr, reads: dict[Access, int]) -> _Value:
+    """Elements as they are, NaN and all."""
+    assert isinstance(e, Read)
+    at = reads.setdefault(e.access, len(reads))
+    return lambda values: values[at]
+
+
 def _applied(
     e: Apply, own: DType, dtypes: Mapping[str, DType], reads: dict[Access, int], points: Mapping[str, IntArray]
 ) -> _Value:
@@ -268,9 +288,9 @@ def _applied(
     kinds = argument_types(e, dtypes, own)
     args = [_argument(a, kind, dtypes, reads, points) for a, kind in zip(e.args, kinds, strict=True)]
     meaning, result = row.meaning, DTYPES["bool"] if row.result == "bool" else own
-    if len(args) == 2:
+    if len(args) == 2 and result == own:
         left, right = args
-        return lambda values: convert(meaning(left(values), right(values)), result, own)
+        return lambda values: meaning(left(values), right(values))
     return lambda values: convert(meaning(*(a(values) for a in args)), result, own)
 
 
@@ -282,6 +302,23 @@ def _argument(
     if inner == kind or (inner.is_float and kind.is_float):
         return value
     return lambda values: convert(value(values), inner, kind)
+
+
+def _converter(source: DType, target: DType) -> _Convert:
+    if source == target and source.numpy == representation(source):
+        return _same
+    return lambda values: convert(values, source, target)
+
+
+def _rounding(source: DType, target: DType) -> _Convert:
+    """NumPy rounds floats itself as it assigns them."""
+    if source == target or (source.is_float and target.is_float):
+        return _same
+    return lambda values: store(values, source, target)
+
+
+def _same(values: Array) -> Array:
+    return values
 
 
 def _outside(low: int, high: int, count: int) -> CodegenError:

@@ -187,7 +187,7 @@ class _Evaluator:
         in_registers = tuple(not isinstance(o, Place) for o in call.operands)
 
         def run(env: Env) -> None:
-            given = tuple([min([v(env) for v in value]) for value in values])
+            given = tuple([min([v(env) for v in value]) for value in values]) if values else ()
             function = self.functions.get((call.instruction, given))
             if function is None:
                 function = _function(instruction, dict(zip(names, given, strict=True)), in_registers)

@@ -62,7 +62,7 @@ def test_a_masked_tail_touches_nothing_beyond_the_end(rng: np.random.Generator) 
     for count in (0, 1, 7, 8, 9, 29):
         x, y = integers(rng, count), integers(rng, 40)
         want = y.copy()
-        want[:count] = x + x
+        want[:count] = np.add(x, x)
         check(nest, avx2(), {"x": x, "y": y}, {"y": want}, n=count)
 
 
