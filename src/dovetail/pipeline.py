@@ -11,6 +11,7 @@ from typing import TypeVar
 from dovetail.base.limits import DEFAULT_LIMITS, Limits
 from dovetail.codegen.compile import emit_object
 from dovetail.codegen.lower import LlvmModule, lower
+from dovetail.explain import explain
 from dovetail.ir.certificate import Certificate
 from dovetail.ir.fit import MappingResult
 from dovetail.ir.parse import parse
@@ -37,9 +38,17 @@ def program(text: str, name: str = "program", limits: Limits = DEFAULT_LIMITS) -
     return parsed
 
 
-def mappings(program: Program, target: str | Path | Target = "host", limits: Limits = DEFAULT_LIMITS) -> MappingResult:
-    """Every way the instructions of ``target`` fit ``program``, and why the others do not."""
-    return find_mappings(program, _target(target), limits)
+def mappings(
+    program: Program,
+    target: str | Path | Target = "host",
+    limits: Limits = DEFAULT_LIMITS,
+    allow: frozenset[str] = frozenset(),
+) -> MappingResult:
+    """Every way the instructions of ``target`` fit ``program``, and why the others do not.
+
+    ``allow`` widens the search: "identity" multiplies by ones, "finite" takes all values to be finite.
+    """
+    return find_mappings(program, _target(target), limits, allow=allow)
 
 
 def compile(
@@ -61,9 +70,17 @@ def compile(
     loaded = clock.time("load", lambda: _load(module, code, threads))
     certificate = Certificate("", "", "", ())
     views = {t.name: tuple(e.const for e in t.shape) for t in flat.tensors if t.role is Role.CONST}
-    explanation = str(plan)
+    chosen = plan
     kernel = Kernel(
-        program, plan, machine.name, threads, loaded, certificate, lambda: explanation, views, seconds=clock.seconds
+        program,
+        plan,
+        machine.name,
+        threads,
+        loaded,
+        certificate,
+        lambda: explain(flat, chosen, machine, threads, certificate),
+        views,
+        seconds=clock.seconds,
     )
     if constants:
         clock.time("constants", lambda: kernel.bind(constants))

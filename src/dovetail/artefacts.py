@@ -1,0 +1,39 @@
+"""What a compilation leaves to look at or to ship: LLVM text, assembly, object code with its C header, plan, nest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from dovetail.base.errors import DovetailError
+from dovetail.codegen.compile import emit_assembly, emit_ir, emit_object
+from dovetail.codegen.header import header_text
+from dovetail.codegen.lower import LlvmModule, lower
+from dovetail.ir.nest import Nest
+from dovetail.ir.plan import Plan
+from dovetail.ir.program import Program
+from dovetail.schedule.collapse import collapse
+from dovetail.schedule.lower.build import build_nest
+from dovetail.targets.model import Target
+
+_Maker = Callable[[Plan, Nest, LlvmModule, Target], str | bytes]
+_MAKERS: Mapping[str, _Maker] = {
+    "ll": lambda plan, nest, module, target: emit_ir(module, target),
+    "s": lambda plan, nest, module, target: emit_assembly(module, target),
+    "o": lambda plan, nest, module, target: emit_object(module, target),
+    "h": lambda plan, nest, module, target: header_text(module, nest),
+    "plan": lambda plan, nest, module, target: plan.to_json() + "\n",
+    "nest": lambda plan, nest, module, target: f"{nest}\n",
+}
+KINDS = tuple(_MAKERS)
+
+
+def artefacts(program: Program, plan: Plan, target: Target, kinds: Iterable[str]) -> dict[str, bytes]:
+    """The files of each kind in ``kinds``, by kind; the same input gives the same bytes."""
+    wanted = tuple(kinds)
+    for kind in wanted:
+        if kind not in _MAKERS:
+            raise DovetailError(f"there is no artefact '{kind}'", hint=", ".join(KINDS))
+    nest = build_nest(collapse(program), plan, target)
+    module = lower(nest, target)
+    made = {kind: _MAKERS[kind](plan, nest, module, target) for kind in wanted}
+    return {kind: data.encode() if isinstance(data, str) else data for kind, data in made.items()}
