@@ -14,6 +14,9 @@ from dovetail.schedule.order import Order, best_order
 from dovetail.schedule.tiling import tilings
 from dovetail.targets.model import Target
 
+SMALL = 100_000
+"""Points below which planning must cost next to nothing."""
+
 
 def default_plan(program: Program, target: Target, threads: int) -> Plan:
     """How to run ``program`` on ``threads`` units of ``target``."""
@@ -60,11 +63,11 @@ class _Planner:
     def statement(self, number: int, in_sequence: bool = False) -> list[PlanNode]:
         facts = facts_of(self.program, number)
         self.done.add(number)
-        if facts.statement.combine is Combine.SET or not facts.is_plain:
+        if facts.statement.combine is Combine.SET or not facts.is_plain or not facts.extents:
             return [self.plain(facts)]
         followers = followers_of(self.program, facts, self.done)
         self.done |= set(followers.statements)
-        choices = tilings(facts, self.machine)[:6]
+        choices = tilings(facts, self.machine, 8 if facts.points > SMALL else 2)
         ranked = [best_order(facts, t, self.machine, self.threads) for t in choices]
         order = min(ranked, key=lambda o: o.cycles)
         return [self.reduction(facts, order, followers, in_sequence)]
