@@ -2,9 +2,9 @@
 
     name = "fma", dtypes = ["f32", "f64"], lanes = "vector"   ->   fma.f32x1, fma.f32x8, fma.f64x1, fma.f64x4, ...
 
-``lanes = "vector"`` is 1 and, for each vector width of the target, as many lanes as fit for this dtype and for wider
-ones (an i8 beside an f32 is needed 8 at a time); ``"wide"`` is the same without 1. A choice is built when it is asked
-for, and everything it shares with its siblings is shared.
+Without ``lanes`` the name ends with the dtypes. ``lanes = "vector"`` is 1 and, for each vector width of the target, as
+many lanes as fit for this dtype and for wider ones (an i8 beside an f32 is needed 8 at a time); ``"wide"`` is the same
+without 1. A choice is built when it is asked for, and everything it shares with its siblings is shared.
 """
 
 from __future__ import annotations
@@ -102,7 +102,8 @@ class Family:
             dtypes = frozenset(kind.name for kind in self._dtypes(kinds).values())
             start = name + "".join([f".{kind.name}" for kind in kinds])
             for lanes in self._lanes(kinds):
-                found.append(Member(self, kinds, lanes, f"{start}x{lanes}" if self.is_family else name, dtypes))
+                full = f"{start}x{lanes}" if "lanes" in self.entry.values else start
+                found.append(Member(self, kinds, lanes, full, dtypes))
         return found
 
     def functions(self) -> frozenset[str]:

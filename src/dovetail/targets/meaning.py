@@ -51,7 +51,7 @@ def parse_meaning(
 ) -> Meaning:
     """The meaning of ``text`` over operands of these dtypes; a TargetError with a caret where it has none."""
     sizes = [Size(name, 0, 0) for name in params]
-    if "dtypes" in entry.values or "lanes" in entry.values:
+    if "lanes" in entry.values:
         sizes.append(_LANES)
     try:
         statement = parse_statement(text, dtypes, sizes, "computes")
