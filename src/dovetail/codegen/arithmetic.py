@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import reduce
 
 from dovetail.codegen.bounds import Bounds
-from dovetail.codegen.function_text import FunctionText
+from dovetail.codegen.function_text import LOCAL, FunctionText
 from dovetail.ir.index import Access, Atom, Condition, Index, Quotient, Remainder
 
 ReadIndex = Callable[[Access], str]
@@ -49,7 +49,7 @@ class Arithmetic:
         return self.add(total, str(const)) if const else total
 
     def add(self, a: str, b: str) -> str:
-        return self.function.pure(f"add nsw i64 {a}, {b}", a, b)
+        return self.function.pure(f"add {self._flag(a, b)}i64 {a}, {b}", a, b)
 
     def scaled(self, value: str, factor: int) -> str:
         return value if factor == 1 else self.multiply(value, str(factor))
@@ -57,7 +57,11 @@ class Arithmetic:
     def multiply(self, a: str, b: str) -> str:
         if a == "1" or b == "1":
             return b if a == "1" else a
-        return self.function.pure(f"mul nsw i64 {a}, {b}", a, b)
+        return self.function.pure(f"mul {self._flag(a, b)}i64 {a}, {b}", a, b)
+
+    def _flag(self, a: str, b: str) -> str:
+        """Loops and sizes never overflow; what was read from a tensor may be any number, and wraps."""
+        return "" if LOCAL in (self.function.level(a), self.function.level(b)) else "nsw "
 
     def product(self, factors: tuple[Index, ...]) -> str:
         return reduce(self.multiply, map(self.value, factors), "1")
@@ -115,3 +119,8 @@ class Arithmetic:
         sign = self.function.pure(f"ashr i64 {rest}, 63", rest)
         turn = self.function.pure(f"and i64 {sign}, {d}", sign)
         return self.add(rest, turn)
+
+
+def has_reads(index: Index) -> bool:
+    """Whether data decides the value of ``index``."""
+    return any(True for _ in index.reads())

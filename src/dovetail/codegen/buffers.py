@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
 
-from dovetail.codegen.arithmetic import Arithmetic
+from dovetail.codegen.arithmetic import Arithmetic, has_reads
 from dovetail.ir.index import ZERO, Access, Index
 from dovetail.ir.nest import Buffer, Place
 
@@ -78,7 +78,7 @@ class Addresses:
         checked: list[str] = []
         for dimension, (index, (factor, factors)) in enumerate(zip(place.indices, memory.strides(), strict=True)):
             index = self.arithmetic.index(index)
-            if any(True for _ in index.reads()):
+            if has_reads(index):
                 steps = [r.steps for r in reaches if r.stride == factor and not factors]
                 value = self._checked(memory, dimension, index, steps)
                 checked.append(self._scaled(value, factor * bytes_each, factors))

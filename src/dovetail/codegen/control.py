@@ -1,14 +1,14 @@
 """Loops, conditions and shares of parallel work in one LLVM function.
 
-``lower_node`` is the hook: what becomes of each node inside is decided by the function being built.
+What becomes of the nodes inside them is decided by ``lower``, handed in by the function being built.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import ExitStack
+from functools import reduce
 
-from dovetail.codegen.arithmetic import Arithmetic
+from dovetail.codegen.arithmetic import Arithmetic, has_reads
 from dovetail.ir.index import Condition, Index, constant
 from dovetail.ir.nest import Loop, Node, Parallel, When
 
@@ -82,13 +82,13 @@ class Control:
         self._repeat(node.var, last, "sub", node.step, ("sge", first), guard, node.body)
 
     def _once(self, node: Loop, lower: tuple[Index, ...]) -> None:
-        with ExitStack() as stack:
-            if len(lower) == 1:
-                self.arithmetic.replaced[node.var] = lower[0]
-                self.lower(node.body)
-                del self.arithmetic.replaced[node.var]
-                return
-            stack.enter_context(self.arithmetic.bounds.variable(node.var, lower, lower))
+        """The body alone. A single bound takes the variable's place, so that indices still cancel."""
+        if len(lower) == 1:
+            self.arithmetic.replaced[node.var] = lower[0]
+            self.lower(node.body)
+            del self.arithmetic.replaced[node.var]
+            return
+        with self.arithmetic.bounds.variable(node.var, lower, lower):
             self.arithmetic.variables[node.var] = self.arithmetic.largest(lower)
             self.lower(node.body)
             del self.arithmetic.variables[node.var]
@@ -126,14 +126,22 @@ class Control:
         function.start_block(after)
 
     def _branch(self, node: When, conditions: list[Condition]) -> None:
+        """Conditions that read an index are tested last, each only where those before it hold."""
         function = self.function
         inside, outside, after = (function.fresh("l") for _ in range(3))
-        tests = [self.arithmetic.holds(c) for c in conditions]
-        test = tests[0]
-        for other in tests[1:]:
-            test = function.pure(f"and i1 {test}, {other}", test, other)
-        function.do(f"br i1 {test}, label {inside}, label {outside if node.otherwise else after}")
-        function.start_block(inside)
+        otherwise = outside if node.otherwise else after
+        plain = [c for c in conditions if not has_reads(c.index)]
+        if plain:
+            test = reduce(self._both, [self.arithmetic.holds(c) for c in plain])
+            further = function.fresh("l") if len(plain) < len(conditions) else inside
+            function.do(f"br i1 {test}, label {further}, label {otherwise}")
+            function.start_block(further)
+        reading = [c for c in conditions if has_reads(c.index)]
+        for number, condition in enumerate(reading):
+            test = self.arithmetic.holds(condition)
+            further = function.fresh("l") if number < len(reading) - 1 else inside
+            function.do(f"br i1 {test}, label {further}, label {otherwise}")
+            function.start_block(further)
         known = [Condition(self.arithmetic.index(c.index), c.equal) for c in conditions]
         with self.arithmetic.bounds.given(known):
             self.lower(node.body)
@@ -144,6 +152,9 @@ class Control:
                 self.lower(node.otherwise)
             function.do(f"br label {after}")
         function.start_block(after)
+
+    def _both(self, a: str, b: str) -> str:
+        return self.function.pure(f"and i1 {a}, {b}", a, b)
 
 
 def _last(lower: tuple[Index, ...], upper: Index, step: int) -> Index:

@@ -8,7 +8,7 @@ emission), then named strides, then parameters.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from dovetail.codegen.arena import Arena
 from dovetail.codegen.emission import Emission, Emissions
@@ -27,22 +27,29 @@ def instructions_module(instructions: Sequence[Instruction], target: Target) -> 
 
 def _wrapper(symbol: str, emission: Emission, emissions: Emissions) -> str:
     instruction = emission.instruction
-    state = emissions.state(instruction.state) if instruction.state else None
+    kinds = ["ptr"] * len(instruction.operands) + ["i64"] * (len(emission.strides) + len(emission.parameters))
     lines: list[str] = []
-    pointers: dict[str, str] = {}
-    count = 0
+    for number, kind in enumerate(kinds):
+        lines.append(f"  %a{number} = getelementptr i64, ptr %words, i64 {number}")
+        lines.append(f"  %w{number} = load {kind}, ptr %a{number}")
+    pointers = {operand.name: f"%w{number}" for number, operand in enumerate(instruction.operands)}
+    arguments = _arguments(lines, emission, pointers)
+    state = emissions.state(instruction.state) if instruction.state else None
+    lines += [f"  call void @{state}_enter()"] if state else []
+    call = f"call {emission.result_type} @{emission.symbol}({', '.join(arguments)})"
+    if emission.result is None:
+        lines.append(f"  {call}")
+    else:
+        kind, pointer = emission.result_type, pointers[emission.result.name]
+        lines.append(f"  %result = {call}")
+        lines.append(f"  store {kind} %result, ptr {pointer}, align {emission.result.dtype.bytes}")
+    lines += [f"  call void @{state}_leave()"] if state else []
+    body = "\n".join(lines)
+    return f"define void @{symbol}(ptr %words) nounwind {{\n{body}\n  ret void\n}}"
 
-    def word(kind: str) -> str:
-        nonlocal count
-        lines.append(f"  %a{count} = getelementptr i64, ptr %words, i64 {count}")
-        lines.append(f"  %w{count} = load {kind}, ptr %a{count}")
-        count += 1
-        return f"%w{count - 1}"
 
-    for operand in instruction.operands:
-        pointers[operand.name] = word("ptr")
-    strides = [f"i64 {word('i64')}" for _ in emission.strides]
-    parameters = {name: word("i64") for name in emission.parameters}
+def _arguments(lines: list[str], emission: Emission, pointers: Mapping[str, str]) -> list[str]:
+    """Registers loaded, words converted; operations are added to ``lines``."""
     arguments: list[str] = []
     for number, operand in enumerate(emission.passed):
         kind, pointer = emission.operand_type(operand), pointers[operand.name]
@@ -51,22 +58,13 @@ def _wrapper(symbol: str, emission: Emission, emissions: Emissions) -> str:
             arguments.append(f"{kind} %r{number}")
         else:
             arguments.append(f"ptr {pointer}")
-    arguments += strides
-    for name, value in parameters.items():
-        lines.append(f"  %p.{name} = trunc i64 {value} to i32")
+    first = len(pointers)
+    arguments += [f"i64 %w{first + number}" for number in range(len(emission.strides))]
+    first += len(emission.strides)
+    for number, name in enumerate(emission.parameters):
+        lines.append(f"  %p.{name} = trunc i64 %w{first + number} to i32")
         arguments.append(f"i32 %p.{name}")
-    arguments += [_mask(lines, name, emission.mask_lanes(name)) for name in emission.masks]
-    lines += [f"  call void @{state}_enter()"] if state else []
-    call = f"call {emission.result_type} @{emission.symbol}({', '.join(arguments)})"
-    if emission.result is None:
-        lines.append(f"  {call}")
-    else:
-        lines.append(f"  %result = {call}")
-        kind, pointer = emission.result_type, pointers[emission.result.name]
-        lines.append(f"  store {kind} %result, ptr {pointer}, align {emission.result.dtype.bytes}")
-    lines += [f"  call void @{state}_leave()"] if state else []
-    body = "\n".join(lines)
-    return f"define void @{symbol}(ptr %words) nounwind {{\n{body}\n  ret void\n}}"
+    return arguments + [_mask(lines, name, emission.mask_lanes(name)) for name in emission.masks]
 
 
 def _mask(lines: list[str], name: str, lanes: int) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from dovetail.base.errors import CodegenError
-from dovetail.codegen.arithmetic import Arithmetic
+from dovetail.codegen.arithmetic import Arithmetic, has_reads
 from dovetail.codegen.buffers import Addresses, MemoryBuffer, Reach
 from dovetail.codegen.constants import constant_text
 from dovetail.codegen.control import Control
@@ -157,7 +157,7 @@ class _PhaseWriter:
     ) -> str:
         kind = emission.operand_type(wanted)
         if isinstance(operand, Place):
-            reaches = self._reaches(emission, wanted, values) if _has_reads(operand) else ()
+            reaches = self._reaches(emission, wanted, values) if any(map(has_reads, operand.indices)) else ()
             return f"ptr {self.addresses.pointer(operand, reaches)}"
         if isinstance(operand, Cell):
             slot, held = self._cell(operand)
@@ -214,10 +214,6 @@ class _PhaseWriter:
 
     def _read(self, access: Access) -> str:
         return self.addresses.read(access)
-
-
-def _has_reads(place: Place) -> bool:
-    return any(True for index in place.indices for _ in index.reads())
 
 
 def _used_buffers(nodes: tuple[Node, ...]) -> frozenset[str]:

@@ -157,7 +157,9 @@ class _Evaluator:
         return run
 
     def when(self, node: When) -> Step:
-        tests = [self.condition(c) for c in node.conditions]
+        """Conditions that read an index are tested last, each only where those before it hold."""
+        ordered = sorted(node.conditions, key=lambda c: any(True for _ in c.index.reads()))
+        tests = [self.condition(c) for c in ordered]
         body, otherwise = self.nodes(node.body), self.nodes(node.otherwise)
         return lambda env: (body if all(test(env) for test in tests) else otherwise)(env)
 

@@ -44,11 +44,12 @@ class Run:
 class Native:
     """A nest compiled for this machine."""
 
-    def __init__(self, nest: Nest, target: Target) -> None:
+    def __init__(self, nest: Nest, target: Target, symbols: Mapping[str, int] | None = None) -> None:
         verify_nest(nest, machine(target))
         self.nest = nest
         self.module: LlvmModule = lower(nest, target)
-        self.code: LoadedCode = load_object(emit_object(self.module, target), pool.symbols())
+        known = pool.symbols() if symbols is None else symbols
+        self.code: LoadedCode = load_object(emit_object(self.module, target), known)
 
     def run(self, arrays: Mapping[str, Array], sizes: Mapping[str, int] | None = None, units: int = 1) -> Run:
         sizes = sizes or {}

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from dovetail.base.errors import CodegenError, IndexRangeError
 from dovetail.codegen.lower import lower
 from dovetail.ir.index import Access, Condition, Index, affine, constant, variable
-from dovetail.ir.nest import Barrier, Buffer, Call, Nest, Parallel, Start, Value, Wait, When
+from dovetail.ir.nest import Barrier, Buffer, Call, Nest, Node, Parallel, Start, Value, Wait, When
 from dovetail.ir.nest_evaluate import evaluate_nest
+from dovetail.ir.parse import parse
+from dovetail.runtime.jit import compile_ir, load_object
+from dovetail.targets.model import Instruction, Llvm, Operand, State
 from tests.unit.codegen.nests import (
     Native,
     allocate,
@@ -142,6 +147,28 @@ def test_a_vector_may_not_reach_beyond_an_indirect_start() -> None:
     arrays = {"x": np.arange(10, dtype=np.float32), "y": np.zeros(8, np.float32)}
     assert native.run({**arrays, "table": np.array([2])}).status == (0, 0)
     assert native.run({**arrays, "table": np.array([3])}).status == (1, 3)
+
+
+def test_a_condition_that_reads_an_index_is_tested_where_the_others_hold() -> None:
+    """y[i] = 1 where i < 3 and table[i] >= 2; the table ends at 3."""
+    entry = affine(((Access("table", (i,)), 1),))
+    chosen = When((Condition(entry - 2), Condition(-i + 2)), (_store("y", i),))
+    one = call("move.i32x1", cell("r"), number(1, "i32"))
+    arguments = (buffer("table", "i32", 3), buffer("y", "i32", 9))
+    nest = Nest(arguments, (), (allocate((registers("r", "i32", 1),), one, loop("i", 0, 9, chosen)),), ("y",))
+    arrays = {"table": np.array([2, 1, 7], np.int32), "y": np.zeros(9, np.int32)}
+    check(nest, avx2(), arrays, {"y": np.array([1, 0, 1, 0, 0, 0, 0, 0, 0], np.int32)})
+
+
+def test_an_index_computed_from_data_may_wrap_but_never_escapes() -> None:
+    """x[4 * table[0] + 1] with a table entry near the end of i64."""
+    start = affine(((Access("table", (constant(0),)), 4),), 1)
+    body = allocate((registers("r", "i32", 1),), call("load.i32x1", cell("r"), place("x", start)), _store("y", 0))
+    arguments = (buffer("x", "i32", 6), buffer("table", "i64", 1), buffer("y", "i32", 1))
+    native = Native(Nest(arguments, (), (body,), ("y",)), avx2())
+    arrays = {"x": np.arange(6, dtype=np.int32), "y": np.zeros(1, np.int32)}
+    assert native.run({**arrays, "table": np.array([1])}).arrays["y"].tolist() == [5]
+    assert native.run({**arrays, "table": np.array([2**61 - 1])}).status == (1, 2**63 - 3)
 
 
 @pytest.mark.parametrize("divisor", [4, 3])
@@ -340,3 +367,70 @@ def test_names_of_a_model_do_not_reach_the_text() -> None:
 
 def _store(name: str, *indices: Index | int | str, register: str = "r") -> Call:
     return call("store.i32x1", place(name, *indices), cell(register))
+
+
+def test_an_experts_function_is_called_by_its_symbol(rng: np.random.Generator) -> None:
+    """``call`` instead of ``emit``: C arguments in operand order, strides, parameters."""
+    program = parse("size n in 1..64 in x: i32[n] inout y: i32[n] for l<n: y[l] += x[l]")
+    operands = tuple(Operand(t.name, t.dtype, "memory") for t in program.tensors)
+    expert = Instruction("expert", program, operands, call="expert_add")
+    target = replace(avx2(), by_name={"expert": expert})
+    arguments = (buffer("x", "i32", 64), buffer("y", "i32", 64))
+    nest = Nest(arguments, (), (call("expert", place("x", 2), place("y", 2), n=7),), ("y",))
+    x, y = integers(rng, 64, kind="i32"), integers(rng, 64, kind="i32")
+    want = y.copy()
+    want[2:9] = np.add(x[2:9], y[2:9])
+    beside = load_object(compile_ir(_EXPERT), {})
+    native = Native(nest, target, {"expert_add": beside.address("expert_add")})
+    np.testing.assert_array_equal(native.run({"x": x, "y": y}).arrays["y"], want)
+
+
+def test_a_single_unit_needs_no_thread_pool() -> None:
+    nest = Nest((buffer("y", "i32", 1),), (), (Barrier("core"), _one_store(), Barrier("core")), ("y",))
+    assert Native(nest, avx2(), {}).run({"y": np.zeros(1, np.int32)}).arrays["y"].tolist() == [5]
+
+
+def test_a_state_surrounds_the_instructions_that_need_it() -> None:
+    """Enter before the loop, leave after it, not around each call; nothing where no instruction asks."""
+    text = "@mode = internal global i32 0"
+    enter, leave = "store i32 5, ptr @mode\nret void", "store i32 9, ptr @mode\nret void"
+    program = parse("out r: i32[1] for l<1: r[l] = 5")
+    held = Operand("r", program.tensor("r").dtype, "registers")
+    read = Instruction("read", program, (held,), emit="%x = load volatile i32, ptr @mode\nret i32 %x", state="tiles")
+    machine = avx2()
+    target = replace(
+        machine,
+        by_name={"read": read, "store.i32x1": machine.instruction("store.i32x1")},
+        states=(State("tiles", enter, leave),),
+        llvm=replace(machine.llvm or Llvm(), definitions=text),
+    )
+    body = allocate((registers("r", "i32", 1),), loop("i", 0, 3, call("read", cell("r")), _store("y", i)))
+    native = Native(Nest((buffer("y", "i32", 3),), (), (body,), ("y",)), target)
+    assert native.module.text.count("call void @s0_enter()") == 1
+    assert native.run({"y": np.zeros(3, np.int32)}).arrays["y"].tolist() == [5, 5, 5]
+
+
+_EXPERT = """
+define void @expert_add(ptr %x, ptr %y, i32 %n) {
+entry:
+  br label %next
+next:
+  %i = phi i32 [ 0, %entry ], [ %j, %next ]
+  %p = getelementptr i32, ptr %x, i32 %i
+  %q = getelementptr i32, ptr %y, i32 %i
+  %a = load i32, ptr %p
+  %b = load i32, ptr %q
+  %c = add i32 %a, %b
+  store i32 %c, ptr %q
+  %j = add i32 %i, 1
+  %more = icmp slt i32 %j, %n
+  br i1 %more, label %next, label %done
+done:
+  ret void
+}
+"""
+
+
+def _one_store() -> Node:
+    value = call("move.i32x1", cell("r"), number(5, "i32"))
+    return allocate((registers("r", "i32", 1),), value, _store("y", 0))
