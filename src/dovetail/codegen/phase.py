@@ -99,7 +99,11 @@ class _PhaseWriter:
         self.cells: dict[tuple[str, tuple[int, ...]], tuple[str, str]] = {}
 
     def lower(self, nodes: tuple[Node, ...]) -> None:
-        for node in nodes:
+        """One node after the other; a memory fence for the compiler alone keeps neighbouring scopes of registers
+        apart, lest LLVM share their loads and run out of registers. It becomes no instruction."""
+        for number, node in enumerate(nodes):
+            if number and isinstance(node, Alloc) and isinstance(nodes[number - 1], Alloc):
+                self.function.do('call void asm sideeffect "", "~{memory}"()')
             self.node(node)
 
     def node(self, node: Node) -> None:

@@ -37,7 +37,8 @@ LANE = "%lane"
 def unrolled(shop: Workshop, leaf: Leaf, state: State) -> tuple[Node, ...]:
     """All calls of a leaf whose loops all have a known, small rest."""
     statement = shop.statements[leaf.statement]
-    rest = {loop.name: state.spans[leaf.statement, loop.name] for loop in statement.loops}
+    order = sorted((loop.name for loop in statement.loops), key=lambda name: name == leaf.lanes)
+    rest = {name: state.spans[leaf.statement, name] for name in order}  # lanes fastest: one broadcast alive at a time
     sizes = tuple(_steps(name, span, leaf) for name, span in rest.items())
     plain: list[tuple[int, ...]] = []
     guarded: list[tuple[tuple[int, ...], tuple[Condition, ...]]] = []
