@@ -130,7 +130,7 @@ class Family:
             unit=entry.text("unit"),
             features=self.features,
             emit=self._render("emit", scope)[0],
-            declares=self._render("declares", scope),
+            declares=tuple([line for text in self._render("declares", scope) for line in text.splitlines()]),
             call=entry.text("call"),
             object=self.object,
             state=entry.text("state"),
@@ -159,8 +159,17 @@ class Family:
         found = self.meanings.get(text)
         if found is None:
             found = parse_meaning(text, self.operands, self._dtypes(kinds), tuple(self.params), self.entry)
+            self._check_layouts(found)
             self.meanings[text] = found
         return found
+
+    def _check_layouts(self, meaning: Meaning) -> None:
+        for name, operand in self.operands.items():
+            rank = len(meaning.shapes[name])
+            if operand.layout and self.machine.layouts[operand.layout] != rank:
+                places = self.machine.layouts[operand.layout]
+                what = f"operand '{name}' has {rank} dimensions, the layout '{operand.layout}' takes {places}"
+                raise TargetError(what, where=self.entry.where("operands"))
 
     def _check_dtypes(self, meaning: Meaning, dtypes: dict[str, DType]) -> None:
         key = " ".join([kind.name for kind in dtypes.values()])

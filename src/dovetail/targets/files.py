@@ -174,7 +174,8 @@ def _check_whole(raw: Raw, memories: tuple[Memory, ...]) -> None:
     kinds = [memory.kind for memory in memories]
     if kinds.count(MemoryKind.MAIN) != 1:
         hint = 'one [[memory]] with kind = "main", or inherits = "generic"'
-        raise TargetError(f"{kinds.count(MemoryKind.MAIN)} main memories", where=str(raw.top.place), hint=hint)
+        count = kinds.count(MemoryKind.MAIN) or "no"
+        raise TargetError(f"a target with {count} main memory", where=str(raw.top.place), hint=hint)
 
 
 def _digest(raw: Raw) -> str:

@@ -110,7 +110,7 @@ def _shapes(statement: Statement, operands: Mapping[str, OperandText], entry: En
     for name, operand in operands.items():
         given, rank = len(operand.strides), len(shapes[name])
         if given and given != rank:
-            what = f"operand '{name}' has {rank} dimensions and {given} strides"
+            what = f"operand '{name}' has {given} strides for {rank} dimension{'s' if rank != 1 else ''}"
             raise TargetError(what, where=entry.where("operands"))
     return shapes
 

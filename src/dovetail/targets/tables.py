@@ -56,8 +56,8 @@ TEXT_TABLE: Check = ('a table of texts, e.g. { acc = "f32 @ registers" }', _is_t
 COST: Check = ('a number or an expression of the parameters, e.g. "4 + n / 8"', lambda v: _is_text(v) or _is_number(v))
 DTYPES: Check = ('dtypes ["f32", "f64"], pairs [["f16", "f32"]] or ["i8 i16 -> f32"]', _all(_is_pair_of_dtypes))
 LANES: Check = (
-    '"vector", "wide" or a list of whole numbers',
-    lambda value: value in ("vector", "wide") or _all(_is_count)(value),
+    '"vector", "wide" or a list of whole numbers, 1 or more',
+    lambda value: value in ("vector", "wide") or _all(lambda item: _is_count(item) and item != 0)(value),
 )
 XORS: Check = ('a list of [dimension, "index"] pairs', _all(_is_xor))
 
@@ -240,5 +240,8 @@ def unknown(what: str, name: str, known: Iterable[str], where: str) -> TargetErr
     """The error for a name that is not one of ``known``, with the closest that is."""
     names = sorted(known)
     close = difflib.get_close_matches(name, names, 1)
-    hint = f"did you mean '{close[0]}'?" if close else f"one of {', '.join(names)}" if names else "there are none"
+    if close:
+        hint = f"did you mean '{close[0]}'?"
+    else:
+        hint = f"one of {', '.join(names)}" if names else f"describe it; the target has no {what} yet"
     return TargetError(f"unknown {what} '{name}'", where=where, hint=hint)
