@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from dovetail.base.dtypes import DTYPES, DType
 from dovetail.base.errors import ParseError, TargetError
@@ -56,9 +57,8 @@ class Machine:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
-    """One choice of dtypes and lanes of a family (a ``model.Choice``)."""
+class Member(NamedTuple):
+    """One choice of dtypes and lanes of a family (a ``model.Choice``); a target has thousands, hence a tuple."""
 
     family: Family
     kinds: tuple[DType, ...]
