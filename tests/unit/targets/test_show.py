@@ -28,7 +28,8 @@ def test_layouts_are_shown_as_maps() -> None:
 
 def test_one_instruction_is_shown_in_full() -> None:
     text = show_target(load_target("x86-64-v3"), "fma.f32x8")
-    assert text.startswith("fma.f32x8  x86-64-v3.toml: [[instruction]] #1 'fma'\n  inout acc: f32[8]\n")
+    assert text.startswith("fma.f32x8  x86-64-v3.toml: [[instruction]] #")
+    assert "'fma'\n  inout acc: f32[8]\n" in text
     assert "cycles 0.5, latency 4, needs fma" in text and "@llvm.fma.v8f32" in text
 
 
