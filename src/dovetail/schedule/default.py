@@ -10,7 +10,7 @@ from dovetail.ir.program import Combine, Program, Role
 from dovetail.schedule.facts import Facts, facts_of
 from dovetail.schedule.fusion import Followers, followers_of
 from dovetail.schedule.machine import Machine, machine_of
-from dovetail.schedule.order import Order, best_order
+from dovetail.schedule.order import Order, best_order, unrolled_loop
 from dovetail.schedule.tiling import tilings
 from dovetail.targets.model import Target
 
@@ -108,9 +108,10 @@ class _Planner:
         tiling = order.tiling
         number = facts.number
         node: tuple[PlanNode, ...] = (Leaf(number, tiling.lanes, tiling.width),)
+        taps = unrolled_loop(facts, tiling, order.inner)
         for loop in reversed(order.inner):
             step = tiling.span if loop == tiling.lanes else 1
-            node = (Tile(self.name(loop), ((number, loop),), step, node),)
+            node = (Tile(self.name(loop), ((number, loop),), step, node, unrolled=loop == taps),)
         node += tuple(followers.leaf(n, tiling) for n in followers.statements)
         held = [Hold(facts.out.access.tensor, self.registers)]
         held += [Hold(t, self.registers) for t in followers.between]

@@ -93,6 +93,17 @@ def facts_of(program: Program, number: int) -> Facts:
     return Facts(number, statement, extents, dynamic, guarded, out, reads, frozenset(hard))
 
 
+def packable(facts: Facts, number: int, loop: str) -> bool:
+    """A read can be laid out in panels along ``loop``: the loop alone walks one dimension, nothing is guarded."""
+    use = facts.reads[number]
+    indices = use.access.indices
+    once = sum(u.access.tensor == use.access.tensor for u in (*facts.reads, facts.out)) == 1
+    alone = sum(loop in i.names() for i in indices) == 1
+    plain = all(i.is_affine and len(i.terms) <= 1 and i.const == 0 for i in indices)
+    guarded = any(facts.guarded & i.names() for i in indices)
+    return once and alone and plain and (use.role is Role.CONST or not guarded)
+
+
 def likely(low: int, high: int) -> int:
     """The value planned for when only a range is known."""
     return max(low, (low + high) // 2)

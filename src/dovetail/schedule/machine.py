@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import gcd
 
 from dovetail.ir.expr import Apply, walk
 from dovetail.schedule.facts import Facts
-from dovetail.schedule.repertoire import Repertoire, repertoire
+from dovetail.schedule.repertoire import Entry, Repertoire, repertoire
+from dovetail.targets.cost import evaluate_cost
 from dovetail.targets.model import Target
 
 
@@ -20,23 +22,73 @@ class Machine:
     """Bytes of each cache a unit can use, innermost first."""
     cache_bytes_per_cycle: tuple[float, ...]
     """From the next level outwards into each cache; the last is main memory."""
-    latency: float = 4.0
-    load_cycles: float = 0.5
-    store_cycles: float = 1.0
     join_cycles: float = 10.0
     loop_cycles: float = 0.6
+    enter_cycles: float = 8.0
+    """Starting the innermost loop."""
     tile_cycles: float = 12.0
     copy_cycles: float = 1.5
+    """Moving one element to another layout, one by one."""
+    page_bytes: int = 4096
+    line_bytes: int = 64
+    barrier_cycles: float = 1500.0
+    scatter_cycles: float = 1.2
+    """Moving one lane of a vector to or from a place of its own."""
+    associativity: int = 8
+
+    def ways(self, stride_bytes: int) -> float:
+        """How many lines this far apart the innermost cache holds at once."""
+        sets = self.caches[0] // (self.line_bytes * self.associativity) if self.caches else 64
+        step = gcd(stride_bytes, sets * self.line_bytes)
+        return max(1, sets * self.line_bytes // max(step, self.line_bytes)) * self.associativity
 
     def widths(self, dtype: str) -> tuple[int, ...]:
         return self.instructions.widths(dtype)
 
-    def operation_cycles(self, facts: Facts) -> float:
+    def cycles(self, *key: str | int | bool) -> float | None:
+        """Issue cost of an instruction, None where the target has none such."""
+        entry = self.instructions.find(*key)
+        return None if entry is None else evaluate_cost(entry.instruction.cycles, _full(entry))
+
+    def load_cycles(self, dtype: str, width: int) -> float:
+        return self.cycles("load", dtype, width, False, False) or 0.5
+
+    def store_cycles(self, dtype: str, width: int) -> float:
+        return self.cycles("store", dtype, width, False, False) or 1.0
+
+    def broadcast_cycles(self, dtype: str, width: int) -> float:
+        return self.cycles("broadcast", "memory", dtype, width) or self.load_cycles(dtype, width)
+
+    def latency(self, facts: Facts, width: int) -> float:
+        """Cycles before an accumulator can be used again."""
+        statement = facts.statement
+        if isinstance(statement.value, Apply):
+            entry = self.instructions.find(
+                "accumulate", statement.combine.value, statement.value.function, facts.out.dtype, width
+            )
+            if entry is not None:
+                return evaluate_cost(entry.instruction.latency, _full(entry))
+        return 4.0
+
+    def operation_cycles(self, facts: Facts, width: int) -> float:
         """Cycles of the arithmetic of one vector of a statement."""
-        if facts.is_contraction:
-            return 0.5
-        operations = sum(isinstance(n, Apply) for n in walk(facts.statement.value))
-        return max(0.5, 0.5 * (operations + (facts.statement.combine.value != "=")))
+        statement, dtype = facts.statement, facts.out.dtype
+        value = statement.value
+        if isinstance(value, Apply):
+            joint = self.cycles("accumulate", statement.combine.value, value.function, dtype, width)
+            if joint is not None and facts.is_contraction:
+                return joint
+        total = 0.0
+        for node in walk(value):
+            if isinstance(node, Apply):
+                total += self.cycles("apply", node.function, dtype, width) or 1.0
+        function = statement.combine.function
+        return total + (self.cycles("apply", function, dtype, width) or 1.0 if function else 0.0)
+
+
+def _full(entry: Entry) -> dict[str, int]:
+    """Parameters at their largest: whole vectors."""
+    return {s.name: s.high for s in entry.instruction.program.sizes}
 
 
 def machine_of(target: Target) -> Machine:

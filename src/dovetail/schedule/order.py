@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from itertools import permutations
 from math import ceil, prod
 
-from dovetail.ir.index import variable
 from dovetail.ir.plan import Digit
 from dovetail.ir.program import Role
-from dovetail.schedule.facts import Facts
+from dovetail.schedule.facts import Facts, packable
 from dovetail.schedule.machine import Machine
 from dovetail.schedule.tiling import Tiling
 from dovetail.schedule.traffic import TiledAccess, TiledLoop, traffic
@@ -22,6 +21,10 @@ OuterTile = tuple[str, int, bool]
 """(loop, step, spread over the units)"""
 Pack = tuple[int, tuple[Digit, ...], int]
 """(number of the read, its layout, position of the outer tile that fills it; -1: the whole kernel)"""
+MOST_TAPS = 7
+"""Longest innermost reduction loop that is spread out."""
+MOST_CODE = 700
+"""Most arithmetic instructions a kernel's register tiles may come to; more takes LLVM too long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,20 +41,53 @@ class Order:
 def best_order(facts: Facts, tiling: Tiling, machine: Machine, threads: int) -> Order:
     """The cheapest order for one register tile."""
     inner = inner_order(facts, tiling)
-    found = [
-        _costed(facts, tiling, machine, threads, outer, inner)
-        for outer in _outer_orders(facts, tiling, machine, threads)
-    ]
-    return min(found, key=lambda o: o.cycles)
+    orders = list(_outer_orders(facts, tiling, machine, threads))
+    short = [o for o in orders if bodies(facts, tiling, o, inner) <= MOST_CODE] or orders[:1]
+    return min((_costed(facts, tiling, machine, threads, o, inner) for o in short), key=lambda o: o.cycles)
 
 
 def inner_order(facts: Facts, tiling: Tiling) -> tuple[str, ...]:
-    """Reduction loops: those whose guard meets the register tile first, so that they can be spread out; lanes last."""
-    tile = {tiling.lanes, tiling.across, *tiling.inside}
-    guarded = {n for c in facts.statement.where if tile & c.names() for n in c.names()}
-    plain = [n for n in facts.reduced if n not in guarded and n != tiling.lanes]
+    """Reduction loops, the farthest-striding outermost, so that neighbours in memory meet soon; then those whose
+    guard meets the register tile, so that they can be spread out; lanes last."""
     last = [tiling.lanes] if tiling.lanes in facts.reduced else []
-    return (*[n for n in facts.reduced if n in guarded], *plain, *last)
+    rest = [n for n in facts.reduced if n != tiling.lanes]
+    met = met_by_guard(facts, tiling)
+    return (*sorted(rest, key=lambda n: (n in met, -_reach(facts, n))), *last)
+
+
+def met_by_guard(facts: Facts, tiling: Tiling) -> set[str]:
+    """Loops in a guard together with a loop of the register tile."""
+    tile = {tiling.lanes, tiling.across, *tiling.inside}
+    return {n for c in facts.statement.where if tile & c.names() for n in c.names()}
+
+
+def unrolled_loop(facts: Facts, tiling: Tiling, inner: tuple[str, ...]) -> str:
+    """The innermost reduction loop, when it is short enough to be spread out beside another one."""
+    if len(inner) < 2 or inner[-1] == tiling.lanes or inner[-1] in facts.dynamic:
+        return ""
+    return inner[-1] if facts.extents[inner[-1]] <= MOST_TAPS else ""
+
+
+def _reach(facts: Facts, loop: str) -> int:
+    """The largest distance in memory a loop steps."""
+    return max(abs(use.stride(loop) or 0) for use in facts.reads)
+
+
+def bodies(facts: Facts, tiling: Tiling, outer: tuple[OuterTile, ...], inner: tuple[str, ...]) -> int:
+    """How many copies of the register tile's instructions the code will hold: edges, guards and spread-out taps."""
+    copies = 1
+    left = dict(facts.extents)
+    for loop, step, _ in outer:
+        if left[loop] > step and left[loop] % step and step > 1:
+            copies *= 2
+        left[loop] = min(left[loop], step)
+    met = met_by_guard(facts, tiling)
+    if tiling.across in met:
+        copies *= 3
+    taps = unrolled_loop(facts, tiling, inner)
+    if taps:
+        copies *= facts.extents[taps]
+    return copies * tiling.rows * tiling.vectors
 
 
 def _outer_orders(facts: Facts, tiling: Tiling, machine: Machine, threads: int) -> Iterator[tuple[OuterTile, ...]]:
@@ -121,21 +157,24 @@ def _costed(
     outer: tuple[OuterTile, ...],
     inner: tuple[str, ...],
 ) -> Order:
-    packs = tuple(_packs(facts, tiling, outer, inner))
     trips = _trips(facts, outer)
     spread = next((t for (_, _, parallel), t in zip(outer, trips, strict=True) if parallel), 1)
-    balance = ceil(spread / threads) * threads / spread if spread else 1.0
     share = min(threads, max(1, spread))
-    compute = tiling.cycles / threads * max(1.0, balance)
-    loops = _tiled(facts, tiling, outer, trips, inner, threads)
-    moved = traffic(loops, _accesses(facts), machine.caches, 64)
+    balance = ceil(spread / threads) * threads / spread if spread else 1.0
+    packs, packing = _packs(facts, tiling, machine, outer, inner, share)
+    rounds = prod(t for (loop, _, _), t in zip(outer, trips, strict=True) if loop in facts.reduced)
+    outputs = prod(facts.extents[n] for n in facts.kept)
+    dtype, width = facts.out.dtype, tiling.width
+    again = (machine.load_cycles(dtype, width) + machine.store_cycles(dtype, width)) / width
+    if facts.out.stride(tiling.lanes) != 1:
+        again = 2 * machine.scatter_cycles
+    resumed = (rounds - 1) * outputs * again
+    compute = (tiling.cycles + resumed) / threads * max(1.0, balance)
+    moved = traffic(_tiled(facts, tiling, outer, trips, inner, threads), _accesses(facts), machine.caches, 64)
     near = sum(b / machine.cache_bytes_per_cycle[n] for n, b in enumerate(moved[:-1]))
     far = moved[-1] * share / machine.cache_bytes_per_cycle[-1]
-    packing = sum(_pack_cost(facts, machine, threads, p) for p in packs)
-    rounds = prod(t for (loop, _, _), t in zip(outer, trips, strict=True) if loop in facts.reduced)
-    barriers = 1500.0 * rounds * (1 + bool(packs))
-    cycles = max(compute + 0.3 * near, far) + packing + barriers
-    return Order(tiling, outer, inner, packs, cycles)
+    barriers = machine.barrier_cycles * (rounds * (1 + bool(packs)) if threads > 1 else 0)
+    return Order(tiling, outer, inner, packs, max(compute + 0.3 * near, far) + packing + barriers)
 
 
 def _trips(facts: Facts, outer: tuple[OuterTile, ...]) -> tuple[int, ...]:
@@ -180,44 +219,65 @@ def _accesses(facts: Facts) -> tuple[TiledAccess, ...]:
 
 
 def _packs(
-    facts: Facts, tiling: Tiling, outer: tuple[OuterTile, ...], inner: tuple[str, ...]
-) -> Iterator[Pack]:
-    """Reads that need, or gain from, another layout."""
+    facts: Facts,
+    tiling: Tiling,
+    machine: Machine,
+    outer: tuple[OuterTile, ...],
+    inner: tuple[str, ...],
+    units: int,
+) -> tuple[tuple[Pack, ...], float]:
+    """Reads that need, or gain from, another layout, and what all reads cost beside the arithmetic."""
+    packs: list[Pack] = []
+    cycles = 0.0
     for number, use in enumerate(facts.reads):
         loop, span = tiling.lanes, tiling.span
         if not use.stride(loop):
             loop, span = tiling.across, tiling.rows
-        if not loop or not use.stride(loop) or not _panelled(facts, number, loop):
+        direct = _direct_cycles(facts, number, tiling, machine, loop, inner)
+        if not loop or not use.stride(loop) or not packable(facts, number, loop):
+            cycles += direct / units
             continue
-        required = number in tiling.packed
-        constant = use.role is Role.CONST
-        again = _uses(facts, number, tiling)
-        gains = loop == tiling.lanes and loop in facts.kept and again >= 3
-        if required or constant or gains:
+        cost = 0.0 if use.role is Role.CONST else _pack_cycles(facts, number, loop, machine)
+        if number in tiling.packed or cost < direct or use.role is Role.CONST:
             digits = _panel(facts, number, loop, span, inner, loop in facts.reduced)
-            yield number, digits, _position(facts, number, outer)
+            packs.append((number, digits, _position(facts, number, outer)))
+            cycles += cost / units
+        else:
+            cycles += direct / units
+    return tuple(packs), cycles
 
 
-def _uses(facts: Facts, number: int, tiling: Tiling) -> int:
-    """How many register tiles read each element again."""
+def _direct_cycles(
+    facts: Facts, number: int, tiling: Tiling, machine: Machine, loop: str, inner: tuple[str, ...]
+) -> float:
+    """What reading a tensor as it lies costs more than reading it side by side, in all.
+
+    Vectors that straddle lines, a new page each step, and rows that fall into the same cache set.
+    """
     use = facts.reads[number]
-    return prod(
-        ceil(facts.extents[n] / (tiling.rows if n == tiling.across else 1))
-        for n in facts.kept
-        if not use.stride(n) and n != tiling.lanes
-    )
+    if not loop or not use.stride(loop) or not inner:
+        return 0.0
+    steps = prod(facts.extents.values()) / (tiling.width * tiling.vectors * max(1, tiling.rows))
+    stride = abs(use.stride(inner[-1]) or 0) * use.bytes
+    rows = abs(use.stride(loop) or 0) * use.bytes
+    if loop == tiling.lanes:
+        if stride in (0, use.bytes):
+            return 0.0
+        straddle = 0.3 * tiling.vectors if stride % machine.line_bytes else 0.0
+        page = 1.5 if stride >= machine.page_bytes else 0.0
+        depth = facts.extents[inner[-1]]
+        conflict = 3.0 if depth > machine.ways(stride) / 2 else 0.0
+        return steps * (straddle + page + conflict)
+    page = 1.5 if stride >= machine.page_bytes / 2 and facts.extents[inner[-1]] > 32 else 0.0
+    conflict = 0.7 if rows and tiling.rows > machine.ways(rows) / 2 else 0.0
+    return steps * (page + tiling.rows * conflict)
 
 
-def _panelled(facts: Facts, number: int, loop: str) -> bool:
-    """The loop alone walks one dimension, and every index is a plain sum."""
-    indices = facts.reads[number].access.indices
-    tensor = facts.reads[number].access.tensor
-    once = sum(u.access.tensor == tensor for u in facts.reads) == 1 and facts.out.access.tensor != tensor
-    alone = sum(loop in i.names() for i in indices) == 1 and any(i == variable(loop) for i in indices)
-    plain = all(i.is_affine and all(c > 0 for _, c in i.terms) for i in indices)
-    guarded = any(facts.guarded & i.names() for i in indices)
-    constant = facts.reads[number].role is Role.CONST
-    return once and alone and plain and (constant or not guarded)
+def _pack_cycles(facts: Facts, number: int, loop: str, machine: Machine) -> float:
+    """Laying out a tensor once: by vectors where the panel runs along its memory, else element by element."""
+    use = facts.reads[number]
+    elements = prod(facts.extents[n] for n in use.strides if n in facts.extents)
+    return elements * machine.copy_cycles / (4 if use.stride(loop) == 1 else 1)
 
 
 def _panel(
@@ -225,7 +285,8 @@ def _panel(
 ) -> tuple[Digit, ...]:
     """``span`` neighbours along ``loop`` side by side: d1/16, d0, d1%16; or the loop's dimension last."""
     indices = facts.reads[number].access.indices
-    dimension = next(d for d, i in enumerate(indices) if i == variable(loop))
+    dimension = next(d for d, i in enumerate(indices) if loop in i.names())
+    span *= indices[dimension].coefficient(loop)
     rest = sorted(
         (d for d in range(len(indices)) if d != dimension),
         key=lambda d: max((inner.index(n) for n in indices[d].names() if n in inner), default=-1),
@@ -244,12 +305,3 @@ def _position(facts: Facts, number: int, outer: tuple[OuterTile, ...]) -> int:
             break
         position = at
     return position
-
-
-def _pack_cost(facts: Facts, machine: Machine, threads: int, pack: Pack) -> float:
-    use = facts.reads[pack[0]]
-    if use.role is Role.CONST:
-        return 0.0
-    elements = prod(facts.extents[n] for n in use.strides if n in facts.extents)
-    contiguous = use.access.indices and pack[1][-1].dimension == len(use.access.indices) - 1
-    return elements * machine.copy_cycles / (4 if contiguous else 1) / threads

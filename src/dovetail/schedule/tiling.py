@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil, prod
 
-from dovetail.schedule.facts import Facts, Use
+from dovetail.schedule.facts import Facts, packable
 from dovetail.schedule.machine import Machine
 
 
@@ -34,11 +34,20 @@ class Tiling:
         return self.width * self.vectors
 
 
-def tilings(facts: Facts, machine: Machine) -> list[Tiling]:
-    """All tilings worth looking at, best first."""
+def tilings(facts: Facts, machine: Machine, most: int) -> list[Tiling]:
+    """The ``most`` tilings worth looking at, best first; at most two with the same loops."""
     found = [t for lanes in lane_choices(facts) for t in _for_lanes(facts, machine, lanes)]
     found.append(Tiling("", 1, 1, "", 1, (), (), _cycles(facts, machine, "", 1, 1, "", 1, (), ())))
-    return sorted(found, key=lambda t: t.cycles)
+    kept: list[Tiling] = []
+    seen: dict[tuple[str, str], int] = {}
+    for tiling in sorted(found, key=lambda t: t.cycles):
+        loops = (tiling.lanes, tiling.across)
+        seen[loops] = seen.get(loops, 0) + 1
+        if seen[loops] <= 2 and (not kept or tiling.cycles < 1.5 * kept[0].cycles):
+            kept.append(tiling)
+        if len(kept) == most:
+            break
+    return kept
 
 
 def lane_choices(facts: Facts) -> Iterator[str]:
@@ -56,7 +65,7 @@ def _for_lanes(facts: Facts, machine: Machine, lanes: str) -> Iterator[Tiling]:
     moving = [n for n, use in enumerate(facts.reads) if use.stride(lanes) != 0]
     if not moving:
         return
-    packed = tuple(n for n in moving if facts.reads[n].stride(lanes) != 1)
+    packed = tuple(n for n in moving if facts.reads[n].stride(lanes) != 1 and packable(facts, n, lanes))
     reduced = lanes in facts.reduced
     inside = short_loops(facts, lanes) if reduced else ()
     for width in machine.widths(facts.out.dtype):
@@ -138,19 +147,27 @@ def _cycles(
     tiled = (lanes, across, *inside)
     outer = prod(e for n, e in facts.extents.items() if n not in tiled and n in facts.kept)
     depth = prod(e for n, e in facts.extents.items() if n not in (lanes, across) and n in facts.reduced)
+    rounds = depth / max(1, _innermost(facts, lanes))
     total = 0.0
     for lane_tiles, vecs in _classes(lane_extent, width * vectors, width):
         for row_tiles, r in _classes(row_extent, rows, 1):
             count = lane_tiles * row_tiles * outer
-            step = _step(facts, machine, lanes, vecs, across, r, inside)
+            step = _step(facts, machine, lanes, vecs, across, r, inside, width)
             if lanes in facts.reduced:
                 total += count * depth * step
             else:
                 total += count * (depth * step + _edges(facts, machine, lanes, vecs, r, width))
+            total += count * rounds * machine.enter_cycles
     if lanes in facts.reduced:
         tiles = outer * ceil(row_extent / rows)
         total += tiles * rows * machine.join_cycles
-    return total + sum(pack_cycles(facts.reads[n], lanes, facts, machine) for n in packed)
+    return total
+
+
+def _innermost(facts: Facts, lanes: str) -> int:
+    """Steps between two starts of the innermost loop (a short one is spread out, so it counts with the next)."""
+    rest = sorted((facts.extents[n] for n in facts.reduced if n != lanes), reverse=True)
+    return prod(rest[-2:]) if len(rest) > 1 else prod(rest)
 
 
 def _classes(extent: int, tile: int, unit: int) -> Iterator[tuple[int, int]]:
@@ -163,28 +180,33 @@ def _classes(extent: int, tile: int, unit: int) -> Iterator[tuple[int, int]]:
 
 
 def _step(
-    facts: Facts, machine: Machine, lanes: str, vectors: int, across: str, rows: int, inside: tuple[str, ...]
+    facts: Facts,
+    machine: Machine,
+    lanes: str,
+    vectors: int,
+    across: str,
+    rows: int,
+    inside: tuple[str, ...],
+    width: int,
 ) -> float:
     """Cycles of one step of the reduction (or of one tile, when nothing is reduced)."""
-    arithmetic = rows * vectors * prod(facts.extents[n] for n in inside) * machine.operation_cycles(facts)
+    points = rows * vectors * prod(facts.extents[n] for n in inside)
+    arithmetic = points * machine.operation_cycles(facts, width)
     loads = 0.0
-    for use in facts.reads:
+    for number, use in enumerate(facts.reads):
         along = rows if across and use.stride(across) != 0 else 1
         along *= prod(facts.extents[n] for n in inside if use.stride(n) != 0)
-        loads += along * (vectors if lanes and use.stride(lanes) != 0 else 1)
-    latency = machine.latency if facts.reduced else 0.0
-    return max(arithmetic, loads * machine.load_cycles, latency) + machine.loop_cycles
+        moving = bool(lanes) and use.stride(lanes) != 0
+        each = machine.load_cycles(use.dtype, width) if moving else machine.broadcast_cycles(use.dtype, width)
+        if moving and use.stride(lanes) != 1 and not packable(facts, number, lanes):
+            each = width * machine.scatter_cycles
+        loads += along * (vectors if moving else 1) * each
+    latency = machine.latency(facts, width) if facts.reduced else 0.0
+    return max(arithmetic, loads, latency) + machine.loop_cycles
 
 
 def _edges(facts: Facts, machine: Machine, lanes: str, vectors: int, rows: int, width: int) -> float:
     """Start and end of a tile: accumulators set and stored; a store across memory costs one per element."""
-    stores = rows * vectors * (machine.store_cycles if facts.out.stride(lanes) == 1 or not lanes else width * 1.2)
-    return stores + rows * vectors * 0.5 + machine.tile_cycles
-
-
-def pack_cycles(use: Use, lanes: str, facts: Facts, machine: Machine) -> float:
-    """What laying out ``use`` once costs; a constant's layout is free, it is done before."""
-    if use.role.value == "const":
-        return 0.0
-    elements = prod(facts.extents[n] for n in use.strides if n in facts.extents)
-    return elements * (machine.copy_cycles / 4 if use.stride(lanes) == 1 else machine.copy_cycles)
+    whole = machine.store_cycles(facts.out.dtype, width)
+    each = whole if facts.out.stride(lanes) == 1 or not lanes else width * machine.scatter_cycles
+    return rows * vectors * (each + 0.5) + machine.tile_cycles
