@@ -16,11 +16,12 @@ __version__ = "0.1.0"
 __all__ = ["__version__", "compile", "load_target", "mappings", "program"]
 
 if TYPE_CHECKING:
-    from dovetail.pipeline import compile, load_target, mappings, program
+    from dovetail.pipeline import compile, mappings, program
+    from dovetail.targets.load import load_target
 else:
     _HOME = {
         "compile": "dovetail.pipeline",
-        "load_target": "dovetail.pipeline",
+        "load_target": "dovetail.targets.load",
         "mappings": "dovetail.pipeline",
         "program": "dovetail.pipeline",
     }

@@ -12,6 +12,7 @@ from dovetail.ir.nest import Nest
 from dovetail.ir.plan import Plan
 from dovetail.ir.program import Program
 from dovetail.schedule.collapse import collapse
+from dovetail.schedule.default import default_plan
 from dovetail.schedule.lower.build import build_nest
 from dovetail.targets.model import Target
 
@@ -37,3 +38,8 @@ def artefacts(program: Program, plan: Plan, target: Target, kinds: Iterable[str]
     module = lower(nest, target)
     made = {kind: _MAKERS[kind](plan, nest, module, target) for kind in wanted}
     return {kind: data.encode() if isinstance(data, str) else data for kind, data in made.items()}
+
+
+def planned(program: Program, target: Target, threads: int) -> Plan:
+    """The default plan, also for a target whose code this machine cannot run."""
+    return default_plan(collapse(program), target, threads)

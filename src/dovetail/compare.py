@@ -63,13 +63,32 @@ class Comparison:
     def is_exact(self) -> bool:
         return all(c.largest_error == 0 for c in self.classes)
 
+    @property
+    def verdict(self) -> str:
+        """One line for a person."""
+        elements = sum(c.elements for c in self.classes)
+        if not self.agrees:
+            return f"WRONG: {sum(c.wrong for c in self.classes)} of {elements} elements differ from the reference"
+        if self.is_exact:
+            return f"exact: all {elements} elements equal the reference"
+        largest = max(c.largest_error for c in self.classes)
+        return (
+            f"close: all {elements} elements within {largest:.1e} of the reference "
+            f"({self.bound:.1e} allowed because of {self.inexact}; parts of the largest value)"
+        )
+
 
 def compare(
-    program: Program, plan: Plan, sizes: Mapping[str, int], found: Mapping[str, Array], wanted: Mapping[str, Array]
+    program: Program,
+    plan: Plan,
+    sizes: Mapping[str, int],
+    found: Mapping[str, Array],
+    wanted: Mapping[str, Array],
+    whole: bool = True,
 ) -> Comparison:
-    """``found`` against ``wanted``, outputs by name."""
+    """``found`` against ``wanted``, outputs by name; without ``whole`` the inputs may be any numbers."""
     flat = collapse(program)
-    inexact = inexact_function(program)
+    inexact = inexact_function(program) or ("" if whole else "inputs that are not whole numbers")
     bound = _bound(program, sizes) if inexact else 0.0
     classes: list[TileClass] = []
     for tensor in flat.outputs:

@@ -1,0 +1,5 @@
+"""The command line: one module per verb, joined in ``app``."""
+
+from dovetail.cli.app import app, main
+
+__all__ = ["app", "main"]

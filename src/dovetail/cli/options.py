@@ -1,0 +1,46 @@
+"""Arguments and options that several verbs share."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from dovetail.base.errors import DovetailError
+
+ProgramPath = Annotated[
+    str | None, typer.Argument(metavar="PROGRAM", help="File with a program; - reads standard input.")
+]
+ProgramText = Annotated[str | None, typer.Option("--text", metavar="TEXT", help="The program itself.")]
+TargetName = Annotated[
+    str, typer.Option("--target", "-t", metavar="NAME|FILE", help="A machine: a target's name, or its .toml file.")
+]
+Threads = Annotated[int | None, typer.Option("--threads", min=1, max=512, help="Default: one per physical core.")]
+Sizes = Annotated[
+    list[str] | None, typer.Option("--size", metavar="NAME=NUMBER", help="Value of a run-time size; repeat for more.")
+]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Which inputs are made up.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for another program instead of tables.")]
+
+
+def pairs(given: list[str] | None, option: str) -> dict[str, str]:
+    """``["m=7"]`` -> ``{"m": "7"}``."""
+    found: dict[str, str] = {}
+    for item in given or []:
+        name, equals, value = item.partition("=")
+        if not (name and equals and value):
+            raise DovetailError(f"{option} {item} is not NAME=VALUE")
+        if name in found:
+            raise DovetailError(f"{option} {name} is given twice")
+        found[name] = value
+    return found
+
+
+def numbers(given: list[str] | None, option: str = "--size") -> dict[str, int]:
+    """``["m=7"]`` -> ``{"m": 7}``."""
+    found: dict[str, int] = {}
+    for name, value in pairs(given, option).items():
+        if not (value.isascii() and value.isdigit() and len(value) < 20):
+            raise DovetailError(f"{option} {name}={value} is not a whole number")
+        found[name] = int(value)
+    return found

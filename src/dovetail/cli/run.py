@@ -1,0 +1,136 @@
+"""``dovetail run``: compile a program and run it once, timed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dovetail.base.errors import CallError
+from dovetail.cli.options import ProgramPath, ProgramText, Seed, Sizes, TargetName, Threads, numbers, pairs
+from dovetail.cli.screen import heading, milliseconds, say, show_table
+from dovetail.cli.source import read_program
+from dovetail.cli.timing import latency
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dovetail.cli.inputs import Array
+    from dovetail.cli.timing import Latency
+    from dovetail.ir.program import Program
+    from dovetail.runtime.kernel import Kernel
+
+
+def run(
+    path: ProgramPath = None,
+    text: ProgramText = None,
+    inputs: Annotated[
+        list[str] | None,
+        typer.Option("--input", metavar="NAME=FILE", help="An input from a .npy file; the others are made up."),
+    ] = None,
+    outputs: Annotated[
+        list[str] | None, typer.Option("--output", metavar="NAME=FILE", help="Write an output to a .npy file.")
+    ] = None,
+    size: Sizes = None,
+    seed: Seed = 0,
+    target: TargetName = "host",
+    threads: Threads = None,
+    check: Annotated[bool, typer.Option("--check", help="Compare the result with the reference; 1 if wrong.")] = False,
+) -> None:
+    """Compile a program and run it: time, result, check.
+
+    \b
+    Example:
+      dovetail run matmul.dt --check
+      dovetail run matmul.dt --input a=left.npy --input b=right.npy --output c=product.npy
+      dovetail run rows.dt --size m=7
+
+    Inputs that are not given are small whole numbers, so that every sum is exact.
+    """
+    from dovetail.cli.inputs import gather, save
+    from dovetail.pipeline import compile
+
+    program = read_program(path, text)
+    files = pairs(outputs, "--output")
+    _check_outputs(program, files)
+    arrays, sizes = gather(program, pairs(inputs, "--input"), numbers(size), seed)
+    kernel = compile(program, target, threads)
+    results = call(kernel, arrays, sizes)
+    timed = latency(lambda: kernel(*(arrays[t.name] for t in program.inputs), sizes=sizes or None))
+    _show(kernel, sizes, timed, results)
+    for name, file in files.items():
+        save(file, results[name])
+        say(f"wrote {name} to {file}")
+    if check:
+        _check(program, kernel, arrays, sizes, results, whole=not inputs)
+
+
+def call(kernel: Kernel, arrays: Mapping[str, Array], sizes: Mapping[str, int]) -> dict[str, Array]:
+    """The outputs of one call, by name. Inputs stay as they are: what is written is a copy."""
+    given = [arrays[t.name] for t in kernel.program.inputs if t.name not in kernel.constants]
+    found = kernel(*given, sizes=sizes or None)
+    several = found if isinstance(found, tuple) else (found,)
+    return {t.name: array for t, array in zip(kernel.program.outputs, several, strict=True)}
+
+
+def _check_outputs(program: Program, files: Mapping[str, str]) -> None:
+    known = [tensor.name for tensor in program.outputs]
+    for name in files:
+        if name not in known:
+            raise CallError(f"'{name}' is not an output of the program", why=f"its outputs: {', '.join(known)}")
+
+
+def _show(kernel: Kernel, sizes: Mapping[str, int], timed: Latency, results: Mapping[str, Array]) -> None:
+    from dovetail.ir.work import work
+
+    done = work(kernel.program, sizes)
+    shown = ", ".join(f"{name} = {value}" for name, value in sizes.items())
+    noun = "thread" if kernel.threads == 1 else "threads"
+    say(f"on {kernel.target} with {kernel.threads} {noun}" + (f", {shown}" if shown else ""))
+    heading("latency")
+    compiled = sum(kernel.seconds.values())
+    rows = [
+        ("compile", milliseconds(compiled), ""),
+        ("call, median", milliseconds(timed.median), f"{done.operations / timed.median / 1e9:.3g} GFLOP/s"),
+        ("call, fastest", milliseconds(timed.fastest), f"{done.operations / timed.fastest / 1e9:.3g} GFLOP/s"),
+        ("call, slowest", milliseconds(timed.slowest), f"{timed.blocks} x {timed.calls} calls"),
+    ]
+    show_table(("", "time", ""), rows, right=("time",))
+    heading("outputs")
+    show_table(("name", "dtype", "shape", "least", "largest", "mean", "first elements"), _summaries(kernel, results))
+
+
+def _summaries(kernel: Kernel, results: Mapping[str, Array]) -> list[tuple[str, ...]]:
+    import numpy as np
+
+    rows: list[tuple[str, ...]] = []
+    for tensor in kernel.program.outputs:
+        array = results[tensor.name]
+        shape = " x ".join(map(str, array.shape)) or "scalar"
+        if not array.size:
+            rows.append((tensor.name, str(tensor.dtype), shape, "", "", "", ""))
+            continue
+        wide = array.astype(np.float64)
+        first = ", ".join(f"{value:g}" for value in wide.ravel()[:4]) + (" ..." if array.size > 4 else "")
+        numbers = (f"{wide.min():g}", f"{wide.max():g}", f"{wide.mean():g}")
+        rows.append((tensor.name, str(tensor.dtype), shape, *numbers, first))
+    return rows
+
+
+def _check(
+    program: Program,
+    kernel: Kernel,
+    arrays: Mapping[str, Array],
+    sizes: Mapping[str, int],
+    results: Mapping[str, Array],
+    whole: bool,
+) -> None:
+    from dovetail.compare import compare
+    from dovetail.ir.evaluate import evaluate
+
+    found = compare(program, kernel.plan, sizes, results, evaluate(program, arrays, sizes), whole)
+    say()
+    say(f"check: {found.verdict}", "green" if found.agrees else "bold red")
+    if not found.agrees:
+        say(next(f"{c.tensor}{c.first} ({c.name})" for c in found.classes if c.wrong))
+        raise typer.Exit(1)

@@ -1,0 +1,52 @@
+"""PROGRAM on the command line -> a verified program."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dovetail.base.errors import ProgramError
+from dovetail.base.limits import DEFAULT_LIMITS
+
+if TYPE_CHECKING:
+    from dovetail.ir.program import Program
+
+STDIN = "-"
+
+
+def read_program(path: str | None, text: str | None) -> Program:
+    """The program in the file ``path`` ("-": standard input), or in ``text``."""
+    from dovetail.pipeline import program
+
+    if (path is None) == (text is None):
+        what = "no program is given" if path is None else "two programs are given: a file and --text"
+        raise ProgramError(what, hint="a file, - for standard input, or --text 'in x: f32[8] ...'")
+    if text is not None:
+        return program(text, "--text")
+    assert path is not None
+    return program(_decoded(_bytes(path), path), "standard input" if path == STDIN else path)
+
+
+def stem(path: str | None) -> str:
+    """The name that files made from this program start with."""
+    return "kernel" if path is None or path == STDIN else Path(path).stem
+
+
+def _bytes(path: str) -> bytes:
+    most = DEFAULT_LIMITS.text_bytes + 1  # enough to see that it is too long
+    if path == STDIN:
+        return sys.stdin.buffer.read(most)
+    try:
+        with Path(path).open("rb") as file:
+            return file.read(most)
+    except OSError as problem:
+        hint = "a file, - for standard input, or --text 'in x: f32[8] ...'"
+        raise ProgramError(f"the program '{path}' cannot be read", why=problem.strerror, hint=hint) from None
+
+
+def _decoded(data: bytes, path: str) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as problem:
+        raise ProgramError(f"the program '{path}' is not text", why=f"byte {problem.start} is not UTF-8") from None
