@@ -76,14 +76,16 @@ class Addresses:
         bytes_each = memory.buffer.dtype.bytes
         parts: dict[tuple[Index, ...], Index] = {}
         checked: list[str] = []
+        outer: set[int] = set()
         for dimension, (index, (factor, factors)) in enumerate(zip(place.indices, memory.strides(), strict=True)):
             index = self.arithmetic.index(index)
             if has_reads(index):
-                steps = [r.steps for r in reaches if r.stride == factor and not factors]
+                steps = [r.steps for r in reaches if r.stride == factor and not factors and factor not in outer]
                 value = self._checked(memory, dimension, index, steps)
                 checked.append(self._scaled(value, factor * bytes_each, factors))
             else:
                 parts[factors] = parts.get(factors, ZERO) + index * factor
+            outer |= set() if factors else {factor}  # a dimension with the stride of an outer one has extent 1
         return self._offset(memory.pointer, parts, bytes_each, checked)
 
     def read(self, access: Access) -> str:

@@ -117,6 +117,7 @@ def _use(program: Program, access: Access, extents: dict[str, int], sizes: dict[
         for name in index.names() & frozenset(extents):
             c = index.coefficient(name)
             nested = name in (index - Index(((name, c),)) if c else index).names()
+            nested |= c * (step or 0) != 1 and any(True for _ in index.reads())
             before = strides.get(name, 0)
             known = not nested and step is not None and before is not None
             strides[name] = before + c * step if known and before is not None and step is not None else None

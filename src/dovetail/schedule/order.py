@@ -14,7 +14,7 @@ from dovetail.ir.plan import Digit
 from dovetail.ir.program import Role
 from dovetail.schedule.facts import Facts, packable
 from dovetail.schedule.machine import Machine
-from dovetail.schedule.tiling import Tiling
+from dovetail.schedule.tiling import Tiling, pack_cycles
 from dovetail.schedule.traffic import TiledAccess, TiledLoop, traffic
 
 OuterTile = tuple[str, int, bool]
@@ -70,7 +70,7 @@ def unrolled_loop(facts: Facts, tiling: Tiling, inner: tuple[str, ...]) -> str:
 
 def _reach(facts: Facts, loop: str) -> int:
     """The largest distance in memory a loop steps."""
-    return max(abs(use.stride(loop) or 0) for use in facts.reads)
+    return max((abs(use.stride(loop) or 0) for use in facts.reads), default=0)
 
 
 def bodies(facts: Facts, tiling: Tiling, outer: tuple[OuterTile, ...], inner: tuple[str, ...]) -> int:
@@ -237,7 +237,7 @@ def _packs(
         if not loop or not use.stride(loop) or not packable(facts, number, loop):
             cycles += direct / units
             continue
-        cost = 0.0 if use.role is Role.CONST else _pack_cycles(facts, number, loop, machine)
+        cost = pack_cycles(facts, number, loop, machine)
         if number in tiling.packed or cost < direct or use.role is Role.CONST:
             digits = _panel(facts, number, loop, span, inner, loop in facts.reduced)
             packs.append((number, digits, _position(facts, number, outer)))
@@ -271,13 +271,6 @@ def _direct_cycles(
     page = 1.5 if stride >= machine.page_bytes / 2 and facts.extents[inner[-1]] > 32 else 0.0
     conflict = 0.7 if rows and tiling.rows > machine.ways(rows) / 2 else 0.0
     return steps * (page + tiling.rows * conflict)
-
-
-def _pack_cycles(facts: Facts, number: int, loop: str, machine: Machine) -> float:
-    """Laying out a tensor once: by vectors where the panel runs along its memory, else element by element."""
-    use = facts.reads[number]
-    elements = prod(facts.extents[n] for n in use.strides if n in facts.extents)
-    return elements * machine.copy_cycles / (4 if use.stride(loop) == 1 else 1)
 
 
 def _panel(
