@@ -38,16 +38,13 @@ class Facts:
     reads: tuple[Use, ...]
     uncountable: frozenset[str]
     """Loops that cannot be lanes: they index indirectly, by quotient, or appear as values."""
-
-    @property
-    def kept(self) -> tuple[str, ...]:
-        """Loops of the output."""
-        used = self.statement.out.names()
-        return tuple(loop.name for loop in self.statement.loops if loop.name in used)
-
-    @property
-    def reduced(self) -> tuple[str, ...]:
-        return tuple(loop.name for loop in self.statement.reduced)
+    kept: tuple[str, ...]
+    """Loops of the output."""
+    reduced: tuple[str, ...]
+    panels: frozenset[tuple[int, str]]
+    """(read, loop): the read can be laid out in panels along the loop."""
+    is_contraction: bool
+    """A sum of products of two elements."""
 
     @property
     def is_plain(self) -> bool:
@@ -69,14 +66,6 @@ class Facts:
             total *= extent
         return total
 
-    @property
-    def is_contraction(self) -> bool:
-        """A sum of products of two elements."""
-        value = self.statement.value
-        if self.statement.combine is not Combine.ADD or not isinstance(value, Apply) or value.function != "mul":
-            return False
-        return all(isinstance(a, Read) or (isinstance(a, Cast) and isinstance(a.arg, Read)) for a in value.args)
-
 
 def facts_of(program: Program, number: int) -> Facts:
     statement = program.statements[number]
@@ -90,18 +79,39 @@ def facts_of(program: Program, number: int) -> Facts:
     for node in walk(statement.value):
         if isinstance(node, Position):
             hard |= node.index.names()
-    return Facts(number, statement, extents, dynamic, guarded, out, reads, frozenset(hard))
+    used = statement.out.names()
+    return Facts(
+        number,
+        statement,
+        extents,
+        dynamic,
+        guarded,
+        out,
+        reads,
+        frozenset(hard),
+        tuple(loop.name for loop in statement.loops if loop.name in used),
+        tuple(loop.name for loop in statement.loops if loop.name not in used),
+        frozenset((n, loop) for n in range(len(reads)) for loop in extents if _packable(reads, out, guarded, n, loop)),
+        _is_contraction(statement),
+    )
 
 
-def packable(facts: Facts, number: int, loop: str) -> bool:
-    """A read can be laid out in panels along ``loop``: the loop alone walks one dimension, nothing is guarded."""
-    use = facts.reads[number]
+def _is_contraction(statement: Statement) -> bool:
+    value = statement.value
+    if statement.combine is not Combine.ADD or not isinstance(value, Apply) or value.function != "mul":
+        return False
+    return all(isinstance(a, Read) or (isinstance(a, Cast) and isinstance(a.arg, Read)) for a in value.args)
+
+
+def _packable(reads: tuple[Use, ...], out: Use, guarded: frozenset[str], number: int, loop: str) -> bool:
+    """The loop alone walks one dimension of the read, and nothing about it is guarded."""
+    use = reads[number]
     indices = use.access.indices
-    once = sum(u.access.tensor == use.access.tensor for u in (*facts.reads, facts.out)) == 1
-    alone = sum(loop in i.names() for i in indices) == 1
+    once = sum(u.access.tensor == use.access.tensor for u in (*reads, out)) == 1
+    if not once or sum(loop in i.names() for i in indices) != 1:
+        return False
     plain = all(i.is_affine and len(i.terms) <= 1 and i.const == 0 for i in indices)
-    guarded = any(facts.guarded & i.names() for i in indices)
-    return once and alone and plain and (use.role is Role.CONST or not guarded)
+    return plain and (use.role is Role.CONST or not any(guarded & i.names() for i in indices))
 
 
 def likely(low: int, high: int) -> int:

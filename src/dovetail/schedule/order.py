@@ -12,7 +12,7 @@ from math import ceil, prod
 
 from dovetail.ir.plan import Digit
 from dovetail.ir.program import Role
-from dovetail.schedule.facts import Facts, packable
+from dovetail.schedule.facts import Facts
 from dovetail.schedule.machine import Machine
 from dovetail.schedule.tiling import Tiling, pack_cycles
 from dovetail.schedule.traffic import TiledAccess, TiledLoop, traffic
@@ -43,7 +43,8 @@ def best_order(facts: Facts, tiling: Tiling, machine: Machine, threads: int) -> 
     inner = inner_order(facts, tiling)
     orders = list(_outer_orders(facts, tiling, machine, threads))
     short = [o for o in orders if bodies(facts, tiling, o, inner) <= MOST_CODE] or orders[:1]
-    return min((_costed(facts, tiling, machine, threads, o, inner) for o in short), key=lambda o: o.cycles)
+    accesses = _accesses(facts)
+    return min((_costed(facts, tiling, machine, threads, o, inner, accesses) for o in short), key=lambda o: o.cycles)
 
 
 def inner_order(facts: Facts, tiling: Tiling) -> tuple[str, ...]:
@@ -143,7 +144,7 @@ def _block_sizes(
     loop, step = order[-1]
     extent = facts.extents[loop]
     steps = ceil(extent / step)
-    for wanted in (threads, 2 * threads, 4 * threads, 8 * threads, 16 * threads):
+    for wanted in (threads, 4 * threads, 16 * threads):
         per = ceil(steps / wanted)
         if per >= 1 and per * step < extent:
             yield per * step
@@ -156,6 +157,7 @@ def _costed(
     threads: int,
     outer: tuple[OuterTile, ...],
     inner: tuple[str, ...],
+    accesses: tuple[TiledAccess, ...],
 ) -> Order:
     trips = _trips(facts, outer)
     spread = next((t for (_, _, parallel), t in zip(outer, trips, strict=True) if parallel), 1)
@@ -170,7 +172,7 @@ def _costed(
         again = 2 * machine.scatter_cycles
     resumed = (rounds - 1) * outputs * again
     compute = (tiling.cycles + resumed) / threads * max(1.0, balance)
-    moved = traffic(_tiled(facts, tiling, outer, trips, inner, threads), _accesses(facts), machine.caches, 64)
+    moved = traffic(_tiled(facts, tiling, outer, trips, inner, threads), accesses, machine.caches, 64)
     near = sum(b / machine.cache_bytes_per_cycle[n] for n, b in enumerate(moved[:-1]))
     far = moved[-1] * share / machine.cache_bytes_per_cycle[-1]
     barriers = machine.barrier_cycles * (rounds * (1 + bool(packs)) if threads > 1 else 0)
@@ -234,7 +236,7 @@ def _packs(
         if not use.stride(loop):
             loop, span = tiling.across, tiling.rows
         direct = _direct_cycles(facts, number, tiling, machine, loop, inner)
-        if not loop or not use.stride(loop) or not packable(facts, number, loop):
+        if not loop or not use.stride(loop) or (number, loop) not in facts.panels:
             cycles += direct / units
             continue
         cost = pack_cycles(facts, number, loop, machine)

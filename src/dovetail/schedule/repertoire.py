@@ -28,24 +28,50 @@ class Entry:
 
 
 class Repertoire:
-    """Entries by key; the keys are listed at ``classify``."""
+    """Entries by key; the keys are listed at ``classify``. Instructions are built when a key first needs them."""
 
     def __init__(self, target: Target) -> None:
         self.target = target
         self.entries: dict[Key, Entry] = {}
-        for instruction in target.instructions:
-            found = classify(instruction, target)
-            if found is not None:
-                key, entry = found
-                self.entries.setdefault(key, entry)
+        self.built: set[tuple[frozenset[str], frozenset[str]]] = set()
 
     def find(self, *key: str | int | bool) -> Entry | None:
+        self._build(*_needed(key))
         return self.entries.get(key)
 
     def widths(self, dtype: str) -> tuple[int, ...]:
         """Lane counts the target can load, widest first."""
+        self._build(frozenset(), frozenset({dtype}))
         found = {int(k[2]) for k in self.entries if k[0] == "load" and k[1] == dtype}
         return tuple(sorted(found, reverse=True))
+
+    def _build(self, functions: frozenset[str], dtypes: frozenset[str]) -> None:
+        if (functions, dtypes) in self.built:
+            return
+        self.built.add((functions, dtypes))
+        for instruction in self.target.instructions_for(functions, dtypes):
+            found = classify(instruction, self.target)
+            if found is not None:
+                self.entries.setdefault(*found)
+
+
+def _needed(key: Key) -> tuple[frozenset[str], frozenset[str]]:
+    """Primitives and dtypes of the instructions that can have a key."""
+    kind, rest = key[0], [str(k) for k in key[1:] if isinstance(k, str)]
+    if kind == "apply":
+        return frozenset(rest[:1]), frozenset({rest[1], "bool"})
+    if kind in ("cast", "bitcast"):
+        return frozenset({str(kind)}), frozenset(rest)
+    if kind == "accumulate":
+        return frozenset({rest[1], *_JOINS}), frozenset(rest[2:])
+    if kind == "reduce":
+        return frozenset(_JOINS), frozenset(rest[1:])
+    if kind == "keep":
+        return frozenset({"select", "lt"}), frozenset(rest)
+    return frozenset(), frozenset(rest) - {"memory", "registers"}
+
+
+_JOINS = ("add", "mul", "max", "min")
 
 
 _KNOWN: dict[str, Repertoire] = {}

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil, prod
 
-from dovetail.schedule.facts import Facts, packable
+from dovetail.ir.program import Role
+from dovetail.schedule.facts import Facts
 from dovetail.schedule.machine import Machine
 
 
@@ -37,13 +38,17 @@ class Tiling:
 def tilings(facts: Facts, machine: Machine, most: int) -> list[Tiling]:
     """The ``most`` tilings worth looking at, best first; at most two with the same loops."""
     found = [t for lanes in lane_choices(facts) for t in _for_lanes(facts, machine, lanes)]
-    found.append(Tiling("", 1, 1, "", 1, (), (), _cycles(facts, machine, "", 1, 1, "", 1, (), ())))
+    found.append(Tiling("", 1, 1, "", 1, (), (), _cycles(facts, machine, "", 1, 1, "", 1, ())))
     kept: list[Tiling] = []
     seen: dict[tuple[str, str], int] = {}
-    for tiling in sorted(found, key=lambda t: t.cycles):
+    least = float("inf")
+    laid_out = {n: pack_cycles(facts, n, t.lanes, machine) for t in found for n in t.packed}
+    costs = [t.cycles + sum(laid_out[n] for n in t.packed) for t in found]
+    for cost, tiling in sorted(zip(costs, found, strict=True), key=lambda pair: pair[0]):
+        least = min(least, cost)
         loops = (tiling.lanes, tiling.across)
         seen[loops] = seen.get(loops, 0) + 1
-        if seen[loops] <= 2 and (not kept or tiling.cycles < 1.5 * kept[0].cycles):
+        if seen[loops] <= 2 and cost < 1.5 * least:
             kept.append(tiling)
         if len(kept) == most:
             break
@@ -65,7 +70,7 @@ def _for_lanes(facts: Facts, machine: Machine, lanes: str) -> Iterator[Tiling]:
     moving = [n for n, use in enumerate(facts.reads) if use.stride(lanes) != 0]
     if not moving:
         return
-    packed = tuple(n for n in moving if facts.reads[n].stride(lanes) != 1 and packable(facts, n, lanes))
+    packed = tuple(n for n in moving if facts.reads[n].stride(lanes) != 1 and (n, lanes) in facts.panels)
     reduced = lanes in facts.reduced
     inside = short_loops(facts, lanes) if reduced else ()
     for width in machine.widths(facts.out.dtype):
@@ -114,7 +119,7 @@ def _rows(
             return
         if across and rows == 1:
             continue
-        cycles = _cycles(facts, machine, lanes, width, vectors, across, rows, inside, packed)
+        cycles = _cycles(facts, machine, lanes, width, vectors, across, rows, inside)
         yield Tiling(lanes, width, vectors, across, rows, inside, packed, cycles)
 
 
@@ -140,7 +145,6 @@ def _cycles(
     across: str,
     rows: int,
     inside: tuple[str, ...],
-    packed: tuple[int, ...],
 ) -> float:
     """Cycles of one core for the whole statement, data in the nearest cache."""
     lane_extent, row_extent = facts.extents.get(lanes, 1), facts.extents.get(across, 1)
@@ -198,7 +202,7 @@ def _step(
         along *= prod(facts.extents[n] for n in inside if use.stride(n) != 0)
         moving = bool(lanes) and use.stride(lanes) != 0
         each = machine.load_cycles(use.dtype, width) if moving else machine.broadcast_cycles(use.dtype, width)
-        if moving and use.stride(lanes) != 1 and not packable(facts, number, lanes):
+        if moving and use.stride(lanes) != 1 and (number, lanes) not in facts.panels:
             each = width * machine.scatter_cycles
         loads += along * (vectors if moving else 1) * each
     latency = machine.latency(facts, width) if facts.reduced else 0.0
@@ -210,3 +214,14 @@ def _edges(facts: Facts, machine: Machine, lanes: str, vectors: int, rows: int, 
     whole = machine.store_cycles(facts.out.dtype, width)
     each = whole if facts.out.stride(lanes) == 1 or not lanes else width * machine.scatter_cycles
     return rows * vectors * (each + 0.5) + machine.tile_cycles
+
+
+def pack_cycles(facts: Facts, number: int, loop: str, machine: Machine) -> float:
+    """Laying out a read once: by vectors where the panel runs along its memory, else element by element.
+
+    A constant is laid out before any call, which costs nothing here."""
+    use = facts.reads[number]
+    if use.role is Role.CONST:
+        return 0.0
+    elements = prod(facts.extents[n] for n in use.strides if n in facts.extents)
+    return elements * machine.copy_cycles / (4 if use.stride(loop) == 1 else 1)
