@@ -49,20 +49,16 @@ def evaluate(program: Program, arrays: Mapping[str, Array], sizes: Mapping[str, 
 
 
 def run_statement(
-    statement: Statement,
-    dtypes: Mapping[str, DType],
-    memory: Mapping[str, Array],
-    fixed: Mapping[str, int],
-    short_cuts: bool = True,
+    statement: Statement, dtypes: Mapping[str, DType], memory: Mapping[str, Array], fixed: Mapping[str, int]
 ) -> None:
-    """Run one statement on ``memory``, its sizes and ``seq`` loops ``fixed``; without ``short_cuts`` point by point."""
+    """Run one statement on ``memory``; sizes and ``seq`` loops have the values ``fixed``."""
     bounds = {loop.name: loop.extent.evaluate(fixed) for loop in statement.loops}
     if 0 in bounds.values():
         return
     name = statement.out.tensor
     own = statement_type(statement.value, dtypes, dtypes[name])
     target = open_accumulator(statement, own, dtypes[name], memory[name], fixed, bounds)
-    short = None if target.scattered or not short_cuts else contraction(statement, own, memory)
+    short = None if target.scattered else contraction(statement, own, memory)
     if short is not None:
         parts = [short.left.loops, short.right.loops, statement.out.names()]
         for box in _blocks(bounds, parts, OPERAND_ELEMENTS, target.singles):

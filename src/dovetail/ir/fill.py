@@ -17,13 +17,15 @@ from dovetail.ir.bind import bind_sizes, extents
 from dovetail.ir.expr import Apply, Bitcast, Cast, Expr, Literal, Position, reads, statement_type, walk
 from dovetail.ir.index import Access, Index, Quotient
 from dovetail.ir.interval import interval
-from dovetail.ir.program import Combine, Program, Statement, Tensor
+from dovetail.ir.program import Combine, Program, Role, Statement, Tensor
 
 Array = npt.NDArray[np.generic]
 Interval = tuple[int, int]
 MAGNITUDES = (9, 7, 5, 3, 2, 1)
 _POSITIVE_ONLY = ("log", "sqrt", "rsqrt", "pow", "div")
 UNBOUNDED = float("inf")
+_MAX_STEPS = 256
+"""Steps of a recurrence after which its numbers have grown as far as they will, or never will."""
 
 
 def fill(program: Program, seed: int, sizes: Mapping[str, int] | None = None) -> dict[str, Array]:
@@ -53,22 +55,32 @@ def sums_are_exact(program: Program, sizes: Mapping[str, int], magnitude: int) -
     Statements after a function that leaves the whole numbers (exp, division) are not counted.
     """
     largest: dict[str, float] = {t.name: magnitude for t in program.inputs}
-    dtypes = program.dtypes
-    for statement in program.statements:
-        value = _largest(statement.value, largest, _ranges(statement, sizes))
-        before = largest.get(statement.out.tensor, 0)
-        total = _combined(statement, value, before, contributions(statement, sizes))
-        own = statement_type(statement.value, dtypes, dtypes[statement.out.tensor])
-        if own.is_float and total != UNBOUNDED and total >= 1 << own.exact_bits:
-            return False
-        largest[statement.out.tensor] = max(total, before)
+    for group in program.groups():
+        seq = program.statements[group[0]].seq
+        for _ in range(min(_MAX_STEPS, math.prod(loop.extent.evaluate(sizes) for loop in seq))):
+            for number in group:
+                if not _stays_exact(program, program.statements[number], sizes, largest):
+                    return False
     return True
 
 
+def _stays_exact(program: Program, statement: Statement, sizes: Mapping[str, int], largest: dict[str, float]) -> bool:
+    """Whether the statement's sums fit; ``largest`` learns how large its output gets."""
+    name, dtypes = statement.out.tensor, program.dtypes
+    value = _largest(statement.value, largest, _ranges(statement, sizes))
+    fresh = not statement.out.names().isdisjoint(loop.name for loop in statement.seq)
+    alone = program.tensor(name).role is not Role.INOUT and [s.out.tensor for s in program.statements].count(name) == 1
+    before = 0 if fresh and alone else largest.get(name, 0)
+    total = _combined(statement, value, before, contributions(statement, sizes))
+    own = statement_type(statement.value, dtypes, dtypes[name])
+    largest[name] = max(total, largest.get(name, 0))
+    return not own.is_float or total == UNBOUNDED or total < 1 << own.exact_bits
+
+
 def contributions(statement: Statement, sizes: Mapping[str, int]) -> int:
-    """At most how many points meet in one element: the loops that are not an index of the output by themselves."""
+    """At most how many points of a step meet in one element: those of loops that are not an index of the output."""
     plain = {i.terms[0][0] for i in statement.out.indices if len(i.terms) == 1 and isinstance(i.terms[0][0], str)}
-    return math.prod(loop.extent.evaluate(sizes) for loop in statement.all_loops if loop.name not in plain)
+    return math.prod(loop.extent.evaluate(sizes) for loop in statement.loops if loop.name not in plain)
 
 
 def _combined(statement: Statement, value: float, before: float, count: int) -> float:

@@ -125,7 +125,7 @@ class _Parser:
         start = self.here
         value = self.expr()
         if not shallow(value, _DEEPEST):
-            raise self.error(f"this value nests more than {_DEEPEST} operations", start)
+            raise self.refusal(f"this value nests more than {_DEEPEST} operations", start)
         return Statement(loops, out, combine, value, tuple(where), seq, line)
 
     def loops(self) -> tuple[Loop, ...]:
@@ -191,10 +191,10 @@ class _Parser:
             factor = self.index_factor(extent)
             if sign.text == "*":
                 if not (factor.is_constant or total.is_constant):
-                    raise self.error("an index multiplies by a constant only", sign)
+                    raise self.refusal("an index multiplies by a constant only", sign)
                 total = total * factor.const if factor.is_constant else factor * total.const
             elif not factor.is_constant or factor.const <= 0:
-                raise self.error(f"an index takes {sign.text} of a positive constant only", sign)
+                raise self.refusal(f"an index takes {sign.text} of a positive constant only", sign)
             else:
                 total = total // factor.const if sign.text == "//" else total % factor.const
         return total
@@ -223,7 +223,8 @@ class _Parser:
         rank = len(self.tensors[name.text].shape)
         if self.ranked and len(indices) != rank:
             found = f"{len(indices)} {'index' if len(indices) == 1 else 'indices'}"
-            raise self.error(f"'{name.text}' has {rank} dimensions, this access has {found}", name)
+            has = f"{rank} dimension{'' if rank == 1 else 's'}"
+            raise self.refusal(f"'{name.text}' has {has}, this access has {found}", name)
         return Access(name.text, indices)
 
     # -- values
@@ -280,7 +281,7 @@ class _Parser:
         if text not in PRIMITIVES:
             raise self.unknown("function", token, {**PRIMITIVES, **DTYPES})
         if len(args) != PRIMITIVES[text].arity:
-            raise self.error(f"{text} takes {PRIMITIVES[text].arity} arguments, not {len(args)}", token)
+            raise self.refusal(f"{text} takes {PRIMITIVES[text].arity} arguments, not {len(args)}", token)
         return Apply(text, tuple(args))
 
     def arguments(self) -> list[Expr]:
@@ -295,7 +296,7 @@ class _Parser:
         """``part``, one level deeper, up to ``close``. Hostile text must not exhaust the stack."""
         self.depth += 1
         if self.depth > _DEEPEST:
-            raise self.error(f"more than {_DEEPEST} levels of nesting")
+            raise self.refusal(f"more than {_DEEPEST} levels of nesting", self.here)
         found = part()
         if close is not None:
             self.expect(close)
@@ -330,11 +331,11 @@ class _Parser:
     def new_name(self, what: str) -> Token:
         token = self.name(f"a name for the {what}")
         if token.text in self.sizes or token.text in self.tensors or token.text in self.scope:
-            raise self.error(f"'{token.text}' is already the name of something", token)
+            raise self.refusal(f"'{token.text}' is already the name of something", token)
         if what != "loop" and token.text in self.loop_names:
-            raise self.error(f"'{token.text}' is already the name of a loop", token)
+            raise self.refusal(f"'{token.text}' is already the name of a loop", token)
         if token.text in PRIMITIVES or token.text in DTYPES or token.text in _NUMBERS:
-            raise self.error(f"'{token.text}' is a word of the language", token)
+            raise self.refusal(f"'{token.text}' is a word of the language", token)
         return token
 
     def integer(self) -> int:
@@ -351,10 +352,16 @@ class _Parser:
         token = token or self.here
         return self.source.error(f"{message}, found '{token.text}'", token.place)
 
+    def refusal(self, message: str, token: Token) -> ParseError:
+        """What is there can be read, but not meant."""
+        return self.source.error(message, token.place)
+
     def unknown(self, what: str, token: Token, known: object) -> ParseError:
         names = sorted(known) if isinstance(known, dict) else []
         close = difflib.get_close_matches(token.text, names, 1)
         hint = f"did you mean '{close[0]}'?" if close else (f"known: {', '.join(names[:12])}" if names else None)
+        if what == "size" and not names:
+            hint = f"a run-time extent is declared first: size {token.text} in 1..1024"
         return self.source.error(f"unknown {what} '{token.text}'", token.place, hint)
 
 

@@ -114,7 +114,7 @@ def _check_written(program: Program, statement: Statement) -> None:
         why = f"which elements of '{tensor.name}' it writes is not known, so the others may never be written"
         hint = f"inout {tensor.name}, or an op= such as +="
         raise VerifyError(
-            f"a scatter with = into {tensor.role.value} tensor", where=statement.place, why=why, hint=hint
+            f"a scatter with = into {tensor.role.value} '{tensor.name}'", where=statement.place, why=why, hint=hint
         )
 
 

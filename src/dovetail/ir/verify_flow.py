@@ -130,8 +130,8 @@ def _check_apart(program: Program, one: Statement, other: Statement) -> None:
     raise VerifyError(
         f"two statements write the same element of '{tensor.name}'",
         where=f"{one.place}\n{other.place}",
-        why=f"{_element(one.out, one_point)}: the first {_point(one_point, [lo.name for lo in one.all_loops])}, "
-        f"the second {_point(other_point, [lo.name for lo in other.all_loops])}",
+        why=f"{_element(one.out, one_point)}: the first at {_point(one_point, [lo.name for lo in one.all_loops])}, "
+        f"the second at {_point(other_point, [lo.name for lo in other.all_loops])}",
         hint="write the first result into a temp, or use the same op= in both",
     )
 
@@ -195,7 +195,7 @@ def _check_read(program: Program, number: int, access: Access, written: list[int
         later = (
             f"it is written later, by {program.statements[written[0]].place}" if written else "no statement writes it"
         )
-        hint = "put the writing statement first" if written and written[0] != number else None
+        hint = "put the writing statement first" if written else f"write it, or declare it as in {tensor.name}"
         raise VerifyError(f"'{tensor.name}' is read before it is written", where=statement.place, why=later, hint=hint)
     if any(program.statements[n].combine is not Combine.SET for n in written):
         return

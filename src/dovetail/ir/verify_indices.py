@@ -130,5 +130,7 @@ def _refusal(statement: Statement, access: Access, dim: int, extent: Index, valu
         f"{access}: index {value} of dimension {dim} (extent {size}){at}",
         where=statement.place,
         why=f"{index} must lie in 0..{size - 1}" if size else "the dimension is empty",
-        hint=f"a smaller loop, a larger '{access.tensor}', or a condition: where 0 <= {index} < {extent}",
+        hint=f"a smaller loop, a larger '{access.tensor}', or a condition: where 0 <= {index} < {extent}"
+        if size
+        else None,
     )
