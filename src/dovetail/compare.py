@@ -64,6 +64,10 @@ class Comparison:
         return all(c.largest_error == 0 for c in self.classes)
 
     @property
+    def largest_error(self) -> float:
+        return max((c.largest_error for c in self.classes), default=0.0)
+
+    @property
     def verdict(self) -> str:
         """One line for a person."""
         elements = sum(c.elements for c in self.classes)
@@ -71,9 +75,8 @@ class Comparison:
             return f"WRONG: {sum(c.wrong for c in self.classes)} of {elements} elements differ from the reference"
         if self.is_exact:
             return f"exact: all {elements} elements equal the reference"
-        largest = max(c.largest_error for c in self.classes)
         return (
-            f"close: all {elements} elements within {largest:.1e} of the reference "
+            f"close: all {elements} elements within {self.largest_error:.1e} of the reference "
             f"({self.bound:.1e} allowed because of {self.inexact}; parts of the largest value)"
         )
 

@@ -99,11 +99,11 @@ def _nearest(fits: list[tuple[Fit, FitRow]], target: Target) -> list[tuple[Fit, 
     return list(found.values())[:FITS_SHOWN]
 
 
-def _distance(fit: Fit, target: Target) -> tuple[bool, int, bool, int, int]:
-    """Whole statements first, without temporaries and fused loops, then most lanes, then fewest adapters."""
+def _distance(fit: Fit, target: Target) -> tuple[bool, int, int, int, int]:
+    """Whole statements first, without temporaries and fused loops; most loops, most lanes, fewest adapters."""
     detours = sum(fit.transformations.count(name) for name in ("insert temporary", "insert identity", "fuse"))
-    bound = any(loop.loops for loop in fit.loops)
-    return fit.node is not None, detours, not bound, -target.instruction(fit.instruction).lanes, len(fit.adapters)
+    bound = sum(bool(loop.loops) for loop in fit.loops)
+    return fit.node is not None, detours, -bound, -target.instruction(fit.instruction).lanes, len(fit.adapters)
 
 
 def _show_misfits(misfits: list[Misfit], everything: bool) -> None:

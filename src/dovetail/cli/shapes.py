@@ -36,10 +36,12 @@ def _entries(path: str, data: Mapping[str, object]) -> Iterator[tuple[str, str]]
         entries = data.get(name, [])
         for number, entry in enumerate(entries if isinstance(entries, list) else []):
             try:
+                if not isinstance(entry, dict):
+                    raise TypeError("it is not an object")
                 yield write(entry)
-            except (KeyError, TypeError, ValueError) as problem:
+            except (TypeError, ValueError) as problem:
                 where = f"{path}: {name}, entry {number}"
-                raise ProgramError("a shape that cannot be read", where=where, why=f"key {problem}") from None
+                raise ProgramError("a shape that cannot be read", where=where, why=str(problem)) from None
 
 
 def _gemm(entry: Entry) -> tuple[str, str]:
@@ -82,7 +84,9 @@ def _guard(index: str, count: int, stride: int, taps: int, pad: int, extent: int
 
 
 def _extent(entry: Entry, key: str, least: int = 1) -> int:
-    value = entry[key]
+    value = entry.get(key)
+    if value is None:
+        raise ValueError(f"'{key}' is missing")
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
         raise ValueError(f"'{key}' is {value!r}, a whole number from {least} on is wanted")
     return value
