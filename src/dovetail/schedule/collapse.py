@@ -4,7 +4,7 @@
  -> for k<64, p<3136,      c<64: y[k, p] += x[c, p] * w[k, c]
 
 The arrays stay as they are in memory: only their description changes, so the result is the same bits.
-Loops of one iteration go too.
+Loops of one iteration go too, and statements of none.
 """
 
 from __future__ import annotations
@@ -15,10 +15,13 @@ from dataclasses import replace
 from dovetail.ir.expr import Expr, Position, Read, rebuild, walk
 from dovetail.ir.index import Access, Condition, Index, affine, constant, variable
 from dovetail.ir.program import Loop, Program, Statement, Tensor
+from dovetail.schedule.empty import without_empty_statements
+from dovetail.schedule.sums import with_wide_sums
 
 
 def collapse(program: Program) -> Program:
     """``program`` with as few loops and dimensions as describe the same memory accesses."""
+    program = with_wide_sums(without_empty_statements(program))
     program = _without_unit_loops(program)
     program = _without_unit_dimensions(program)
     while (pair := _joinable(program)) is not None:
@@ -39,7 +42,9 @@ def _without_unit_dimensions(program: Program) -> Program:
     for tensor in program.tensors:
         for d, extent in enumerate(tensor.shape):
             if extent == constant(1) and all(a.indices[d] == constant(0) for a in _accesses(program, tensor.name)):
-                return _without_unit_dimensions(_map_tensor(program, tensor, tensor.shape[:d] + tensor.shape[d + 1 :], d))
+                return _without_unit_dimensions(
+                    _map_tensor(program, tensor, tensor.shape[:d] + tensor.shape[d + 1 :], d)
+                )
     return program
 
 
@@ -194,4 +199,3 @@ def _map_accesses(statement: Statement, change: Callable[[Access], Access]) -> S
 
     where = tuple(Condition(index(c.index), c.equal) for c in statement.where)
     return replace(statement, out=_inside(statement.out), value=rebuild(statement.value, node), where=where)
-

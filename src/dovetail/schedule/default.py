@@ -66,10 +66,14 @@ class _Planner:
         if facts.statement.combine is Combine.SET or not facts.is_plain or not facts.extents:
             return [self.plain(facts)]
         followers = followers_of(self.program, facts, self.done)
-        self.done |= set(followers.statements)
         choices = tilings(facts, self.machine, 8 if facts.points > SMALL else 2)
         ranked = [best_order(facts, t, self.machine, self.threads) for t in choices]
         order = min(ranked, key=lambda o: o.cycles)
+        along = [self.machine.lane_counts(facts_of(self.program, n)) for n in followers.statements]
+        single = not order.outer and not facts.kept and bool(facts.dynamic)
+        if single or not all(order.tiling.width in widths for widths in along):
+            followers = Followers()
+        self.done |= set(followers.statements)
         return [self.reduction(facts, order, followers, in_sequence)]
 
     # -- statements without a reduction, or that scatter
@@ -96,8 +100,7 @@ class _Planner:
             if name in facts.guarded or name in facts.uncountable or facts.out.stride(name) != 1:
                 continue
             if all(use.stride(name) is not None for use in facts.reads):
-                dtypes = {facts.out.dtype, *(use.dtype for use in facts.reads)}
-                width = min(max(self.machine.widths(d)) for d in dtypes)
+                width = self.machine.lane_counts(facts)[0]
                 if width > 1 and facts.extents[name] > 1:
                     return name, width
         return "", 1

@@ -70,7 +70,7 @@ class Facts:
 def facts_of(program: Program, number: int) -> Facts:
     statement = program.statements[number]
     highs = {s.name: likely(s.low, s.high) for s in program.sizes}
-    extents = {loop.name: max(0, loop.extent.evaluate(highs)) for loop in statement.loops}
+    extents = {loop.name: max(1, loop.extent.evaluate(highs)) for loop in statement.loops}
     dynamic = frozenset(loop.name for loop in statement.loops if not loop.extent.is_constant)
     guarded = frozenset().union(*(c.names() for c in statement.where)) & frozenset(extents)
     reads = tuple(_use(program, a, extents, highs) for a in statement.reads())

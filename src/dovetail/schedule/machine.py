@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import gcd
 
+from dovetail.base.dtypes import DTYPES
 from dovetail.ir.expr import Apply, walk
 from dovetail.schedule.facts import Facts
+from dovetail.schedule.lanes import lane_counts
 from dovetail.schedule.repertoire import Entry, Repertoire, repertoire
 from dovetail.targets.cost import evaluate_cost
 from dovetail.targets.model import Target
@@ -42,8 +44,10 @@ class Machine:
         step = gcd(stride_bytes, sets * self.line_bytes)
         return max(1, sets * self.line_bytes // max(step, self.line_bytes)) * self.associativity
 
-    def widths(self, dtype: str) -> tuple[int, ...]:
-        return self.instructions.widths(dtype)
+    def lane_counts(self, facts: Facts) -> tuple[int, ...]:
+        """Lanes the statement can run in, widest first."""
+        dtypes = {use.access.tensor: DTYPES[use.dtype] for use in (facts.out, *facts.reads)}
+        return lane_counts(facts.statement, dtypes, self.instructions)
 
     def cycles(self, *key: str | int | bool) -> float | None:
         """Issue cost of an instruction, None where the target has none such."""

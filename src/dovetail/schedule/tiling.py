@@ -73,7 +73,7 @@ def _for_lanes(facts: Facts, machine: Machine, lanes: str) -> Iterator[Tiling]:
     packed = tuple(n for n in moving if facts.reads[n].stride(lanes) != 1 and (n, lanes) in facts.panels)
     reduced = lanes in facts.reduced
     inside = short_loops(facts, lanes) if reduced else ()
-    for width in machine.widths(facts.out.dtype):
+    for width in machine.lane_counts(facts):
         if width == 1 or (width > extent and width // 2 >= extent):
             continue
         most = 1 if reduced else max(1, ceil(extent / width))

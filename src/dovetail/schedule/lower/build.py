@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from dovetail.base.errors import PlanError
 from dovetail.ir.expr import Literal
 from dovetail.ir.index import Access, constant, variable
+from dovetail.ir.interval import interval
 from dovetail.ir.nest import Alloc, Barrier, Buffer, Nest, Node, Place, calls
 from dovetail.ir.plan import Hold, Leaf, Plan, PlanNode, Tile
 from dovetail.ir.program import Combine, Loop, Program, Role, Statement, Tensor
 from dovetail.schedule.lower.holds import enter_holds, held_shape
+from dovetail.schedule.lower.legality import check_plan, leaves
 from dovetail.schedule.lower.state import InMemory, Pair, Span, State, Workshop, row_major
 from dovetail.schedule.lower.tiles import lower_nodes
 from dovetail.schedule.repertoire import repertoire
@@ -17,6 +21,7 @@ from dovetail.targets.model import MemoryKind, Target
 
 def build_nest(program: Program, plan: Plan, target: Target) -> Nest:
     """Loops, moves and instruction calls that do what ``program`` says in the way ``plan`` says."""
+    check_plan(program, plan, target)
     shop = Workshop(program, target, repertoire(target))
     state = _start(shop)
     arguments: list[Buffer] = []
@@ -63,25 +68,43 @@ def _argument(shop: Workshop, tensor: Tensor, plan: Plan, state: State) -> tuple
 
 
 def _find_initialised(shop: Workshop, plan: Plan) -> list[Tensor]:
-    """Tensors accumulated in memory, which must start at the neutral element."""
+    """Tensors whose ``op=`` must find the neutral element in memory, since registers do not set up all of it."""
     found: list[Tensor] = []
     for tensor in shop.program.tensors:
-        writers = [s for s in shop.program.statements if s.out.tensor == tensor.name]
-        if tensor.role is Role.INOUT or not writers or writers[0].combine is Combine.SET:
+        writers = [n for n, s in enumerate(shop.program.statements) if s.out.tensor == tensor.name]
+        combines = {shop.program.statements[n].combine for n in writers}
+        if tensor.role is Role.INOUT or not writers or Combine.SET in combines:
             continue
-        if len(writers) > 1 or tensor.name not in _held_in_registers(plan.body, shop.target):
+        if len(writers) > 1 or not _set_up_in_registers(shop, tensor, writers[0], plan):
             found.append(tensor)
-            shop.initialised[tensor.name] = writers[0].combine
+            shop.initialised[tensor.name] = combines.pop()
     return found
 
 
-def _held_in_registers(nodes: tuple[PlanNode, ...], target: Target) -> set[str]:
-    found: set[str] = set()
+def _set_up_in_registers(shop: Workshop, tensor: Tensor, number: int, plan: Plan) -> bool:
+    """Every element starts in a register: a hold around the writer, met for each element at least once."""
+    statement = shop.statements[number]
+    free = {loop.name: loop.extent for loop in statement.all_loops}
+    ranges = {s.name: (s.low, s.high) for s in shop.program.sizes}
+    for index, extent in zip(statement.out.indices, tensor.shape, strict=True):
+        name = next(iter(index.names()), "")
+        if index != variable(name) or free.pop(name, None) != extent:
+            return False
+    for tile in _tiles_around(plan.body, number):
+        reduced = [loop for s, loop in tile.loops if s == number and loop in free]
+        if any((interval(free[loop], ranges) or (0, 0))[0] < 1 for loop in reduced):
+            return False
+        if any(h.tensor == tensor.name and _is_register(h, shop.target) for h in tile.holds):
+            return True
+    return False
+
+
+def _tiles_around(nodes: tuple[PlanNode, ...], number: int) -> Iterator[Tile]:
+    """The tiles a statement runs in, outermost first."""
     for node in nodes:
-        if isinstance(node, Tile):
-            found |= {h.tensor for h in node.holds if _is_register(h, target)}
-            found |= _held_in_registers(node.body, target)
-    return found
+        if isinstance(node, Tile) and any(leaf.statement == number for leaf in leaves((node,))):
+            yield node
+            yield from _tiles_around(node.body, number)
 
 
 def _touches_memory(tensor: str, body: tuple[Node, ...]) -> bool:
@@ -102,4 +125,7 @@ def _initialise(shop: Workshop, tensor: Tensor, state: State) -> tuple[PlanNode,
     inner = state.with_spans({(number, loop.name): Span(constant(0), loop.extent) for loop in loops})
     if not loops:
         return Leaf(number), inner
-    return Tile(shop.fresh("start"), ((number, "e0"),), 1, (Leaf(number),), shop.target.units[0].name), inner
+    width = max(shop.instructions.widths(tensor.dtype.name))
+    leaf = Leaf(number, loops[-1].name, width) if width > 1 else Leaf(number)
+    step = 64 * width if len(loops) == 1 else 1
+    return Tile(shop.fresh("start"), ((number, "e0"),), step, (leaf,), shop.target.units[0].name), inner

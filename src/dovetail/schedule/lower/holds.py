@@ -1,7 +1,7 @@
 """Held tensors: accumulators in registers, and copies in another layout.
 
-    hold c in registers   ->  alloc; start at the neutral element (or load); ...; store
-    hold b as d1/16, d0, d1%16  ->  alloc; copy of the part that is read inside; ...
+hold c in registers   ->  alloc; start at the neutral element (or load); ...; store
+hold b as d1/16, d0, d1%16  ->  alloc; copy of the part that is read inside; ...
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from dovetail.base.errors import PlanError
 from dovetail.ir.expr import Literal, Read
 from dovetail.ir.index import Access, Condition, Index, constant, variable
 from dovetail.ir.interval import simplify
-from dovetail.ir.nest import Barrier, Buffer, Call, Cell, Node, Number, When
+from dovetail.ir.nest import Barrier, Buffer, Call, Cell, Node, When
 from dovetail.ir.plan import Digit, Hold, Leaf, PlanNode, Tile
-from dovetail.ir.program import Combine, Loop, Role, Statement
+from dovetail.ir.program import Combine, Loop, Statement
 from dovetail.schedule.lower.leaf import unrolled
 from dovetail.schedule.lower.state import InMemory, InRegisters, Span, State, Workshop, alloc, points, row_major
 from dovetail.targets.model import MemoryKind
@@ -126,7 +126,7 @@ def _fill(shop: Workshop, tensor: str, number: int, leaf: Leaf, state: State) ->
     if held.partial:
         return start
     loaded = Read(Access(_alias(tensor), statement.out.indices))
-    if shop.program.tensor(tensor).role is Role.INOUT or tensor in shop.initialised:
+    if shop.starts_in_memory(tensor):
         return _move(shop, number, leaf, state, statement.out, loaded)
     counters = [c for c in state.first.get(number, ()) if c != constant(0)]
     if not counters:

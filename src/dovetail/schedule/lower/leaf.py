@@ -27,8 +27,8 @@ from dovetail.ir.nest import Buffer, Call, Cell, Node, Number, Operand, Place, V
 from dovetail.ir.plan import Leaf
 from dovetail.ir.primitives import PRIMITIVES
 from dovetail.ir.program import Combine, Statement
-from dovetail.schedule.repertoire import Entry
 from dovetail.schedule.lower.state import InMemory, InRegisters, Span, State, Workshop, alloc, points
+from dovetail.schedule.repertoire import Entry
 
 LANE = "%lane"
 """The position inside a vector, while an address is being worked out."""
@@ -153,6 +153,8 @@ class _Builder:
     def into_register(self, held: InRegisters, own: DType, lanes: int) -> None:
         statement = self.statement
         cell = self.cell(held, statement.out)
+        if held.width != self.wide and not (held.partial and isinstance(statement.value, Literal)):
+            raise PlanError(f"'{statement.out}' is held over {held.width} lanes and written over {self.wide}")
         if statement.combine is Combine.SET:
             value = self.value(statement.value, own, held.width)
             rounded = self.converted(value, own, self.out_dtype, held.width)
@@ -183,7 +185,10 @@ class _Builder:
 
     def zero_outside(self, value: Apply) -> bool:
         """Dead lanes of every factor read as zero, and zeros add nothing."""
-        zeros = all(isinstance(a, Read) and self.varies(a) for a in value.args)
+        zeros = all(
+            isinstance(a, Read) and self.varies(a) and not isinstance(self.state.held.get(a.access.tensor), InRegisters)
+            for a in value.args
+        )
         return value.function == "mul" and self.statement.combine is Combine.ADD and zeros
 
     # -- values
@@ -200,7 +205,13 @@ class _Builder:
             return Number(_literal(e.value, want), want)
         if lanes > 1 and not self.varies(e):
             return self.spread(e, want, lanes)
-        key = ("value", str(e), tuple(sorted((n, self.values[n]) for n in names(e) if n in self.values)), want.name, lanes)
+        key = (
+            "value",
+            str(e),
+            tuple(sorted((n, self.values[n]) for n in names(e) if n in self.values)),
+            want.name,
+            lanes,
+        )
         if key not in self.cache:
             self.cache[key] = self.fresh_value(e, want, lanes)
         return self.cache[key]
@@ -222,19 +233,21 @@ class _Builder:
             return self.converted(cast, e.dtype, want, lanes)
         if isinstance(e, Bitcast):
             inner = value_type(e.arg, self.shop.dtypes, None)
+            wide = compute_type(inner)
+            bits = self.converted(self.value(e.arg, wide, lanes), wide, inner, lanes)
             entry = self.need("bitcast", inner.name, e.dtype.name, lanes)
             out = self.temporary(e.dtype, lanes)
-            cast = self.call(entry.instruction.name, entry.sources, out, [self.value(e.arg, inner, lanes)])
+            cast = self.call(entry.instruction.name, entry.sources, out, [bits])
             return self.converted(cast, e.dtype, want, lanes)
         assert isinstance(e, Apply)
         return self.applied(e, want, lanes)
 
     def applied(self, e: Apply, want: DType, lanes: int) -> Operand:
-        own = DTYPES["bool"] if PRIMITIVES[e.function].result == "bool" else want
-        types = argument_types(e, self.shop.dtypes, own)
-        types = tuple(compute_type(t) for t in types)
+        own = compute_type(value_type(e, self.shop.dtypes, want))
+        types = tuple(map(compute_type, argument_types(e, self.shop.dtypes, own)))
         arguments = [self.value(a, t, lanes) for a, t in zip(e.args, types, strict=True)]
-        return self.converted(self.apply(e.function, types[-1], own, arguments, lanes, None), own, want, lanes)
+        result = DTYPES["bool"] if PRIMITIVES[e.function].result == "bool" else own
+        return self.converted(self.apply(e.function, types[-1], result, arguments, lanes, None), result, want, lanes)
 
     def apply(
         self, function: str, argument: DType, result: DType, args: list[Operand], lanes: int, into: Cell | None
@@ -244,12 +257,22 @@ class _Builder:
 
     def spread(self, e: Expr, want: DType, lanes: int) -> Operand:
         """One value for all lanes: straight from memory where possible, else computed once and broadcast."""
-        key = ("spread", str(e), tuple(sorted((n, self.values[n]) for n in names(e) if n in self.values)), want.name, lanes)
+        key = (
+            "spread",
+            str(e),
+            tuple(sorted((n, self.values[n]) for n in names(e) if n in self.values)),
+            want.name,
+            lanes,
+        )
         if key in self.cache:
             return self.cache[key]
         direct = isinstance(e, Read) and self.shop.dtypes[e.access.tensor] == want
         entry = self.shop.instructions.find("broadcast", "memory", want.name, lanes) if direct else None
-        if entry is not None and isinstance(e, Read) and not isinstance(self.state.held.get(e.access.tensor), InRegisters):
+        if (
+            entry is not None
+            and isinstance(e, Read)
+            and not isinstance(self.state.held.get(e.access.tensor), InRegisters)
+        ):
             place, _ = self.place(e.access)
             result = self.call(entry.instruction.name, entry.sources, self.temporary(want, lanes), [place])
         else:
@@ -285,6 +308,8 @@ class _Builder:
             if not offset.is_constant:
                 raise PlanError(f"'{access}' is not where '{held.buffer}' holds it", why=f"offset {offset}")
             position.append(offset.const // held.width if d == held.lane_dim else offset.const)
+        if any(not 0 <= p < n for p, n in zip(position, held.shape, strict=True)):
+            raise PlanError(f"'{access}' is not inside what '{held.buffer}' holds", why=f"cell {position}")
         return Cell(held.buffer, tuple(position))
 
     def temporary(self, dtype: DType, lanes: int) -> Cell:
@@ -327,7 +352,8 @@ class _Builder:
         for index, step in zip(indices, self.shop.strides[buffer], strict=True):
             c = index.coefficient(LANE)
             rest = index - variable(LANE) * c
-            if LANE in rest.names() or (c and step is None):
+            unchecked = bool(c) and step != constant(1) and any(True for _ in index.reads())
+            if LANE in rest.names() or (c and step is None) or unchecked:
                 stride = None
             elif stride is not None and c and step is not None:
                 stride = stride + step * c
@@ -361,7 +387,7 @@ class _Builder:
             raise PlanError(f"lanes '{self.leaf.lanes}' of '{self.statement}' are not evenly spaced in memory")
         strided = stride != constant(1)
         entry = self.need(kind, dtype.name, self.wide, bool(live), strided)
-        params = ((entry.param, live),) if live else ()
+        params: tuple[tuple[str, tuple[Index, ...]], ...] = ((entry.param, live),) if live else ()
         params += ((entry.stride, (stride,)),) if strided else ()
         return self.call(entry.instruction.name, entry.sources, out, [source], params)
 

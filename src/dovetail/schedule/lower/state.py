@@ -133,6 +133,13 @@ class Workshop:
         """Tensors accumulated in memory, set to their neutral element beforehand."""
         self._count = 0
 
+    def starts_in_memory(self, tensor: str) -> bool:
+        """An ``op=`` into ``tensor`` goes on from what is in memory."""
+        declared = next((t for t in self.program.tensors if t.name == tensor), None)
+        if tensor in self.initialised or (declared is not None and declared.role is Role.INOUT):
+            return True
+        return any(s.combine is Combine.SET for s in self.program.statements if s.out.tensor == tensor)
+
     def fresh(self, prefix: str) -> str:
         self._count += 1
         return f"{prefix}{self._count}"
@@ -187,8 +194,6 @@ def row_major(shape: tuple[Index, ...]) -> tuple[Index | None, ...]:
         strides.append(stride)
         if stride is None:
             continue
-        if extent.is_constant:
-            stride = stride * extent.const
-        else:
-            stride = extent * stride.const if stride.is_constant else None
+        known = extent.is_constant or stride.is_constant
+        stride = (stride * extent.const if extent.is_constant else extent * stride.const) if known else None
     return tuple(reversed(strides))

@@ -8,16 +8,17 @@ guard's last open loop runs one by one, it becomes that loop's bound.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from dovetail.base.errors import PlanError
 from dovetail.ir.index import Condition, Index, constant, variable
 from dovetail.ir.interval import interval, simplify
-from dovetail.ir.nest import Barrier, Loop, Node, Parallel, When
+from dovetail.ir.nest import Alloc, Barrier, Loop, Node, Parallel, When
 from dovetail.ir.plan import Leaf, PlanNode, Tile
 from dovetail.schedule.lower.holds import enter_holds
 from dovetail.schedule.lower.leaf import lanes_always, unrolled
-from dovetail.schedule.lower.state import InRegisters, Pair, Span, State, Workshop
+from dovetail.schedule.lower.legality import holds_in, leaves
+from dovetail.schedule.lower.state import Pair, Span, State, Workshop
 
 UNROLL = 64
 """Most points a leaf spreads out; more become loops."""
@@ -32,9 +33,8 @@ def lower_nodes(shop: Workshop, nodes: tuple[PlanNode, ...], state: State) -> tu
         if state.parallel:
             found += lower_node(shop, node, state)
             continue
-        if found:
-            found += (Barrier(_unit(shop)),)
-        found += lower_node(shop, node, state) if _has_parallel(node) else _alone(shop, node, state)
+        nodes_here = lower_node(shop, node, state) if _has_parallel(node) else _alone(shop, node, state)
+        found = _meeting(shop, state, found, nodes_here)
     return found
 
 
@@ -63,12 +63,15 @@ def lower_leaf(shop: Workshop, leaf: Leaf, state: State) -> tuple[Node, ...]:
         crossed = [c for c in state.conditions.get(leaf.statement, ()) if leaf.lanes in c.names()]
         if any(not lanes_always(state, leaf, c) for c in crossed):
             leaf = Leaf(leaf.statement)
+    state = _without_masks(leaf, state)
     total = 1
     rolled: str | None = None
     for loop in reversed(statement.loops):
         span = state.spans[leaf.statement, loop.name]
         width = leaf.width if loop.name == leaf.lanes else 1
         steps = 0 if span.size is None else -(-span.size // width)
+        if span.size == 0:
+            return ()
         total *= max(1, steps)
         if steps == 0 or (steps > 1 and total > UNROLL):
             rolled = loop.name
@@ -78,11 +81,23 @@ def lower_leaf(shop: Workshop, leaf: Leaf, state: State) -> tuple[Node, ...]:
     return lower_tile(shop, Tile(shop.fresh("auto"), ((leaf.statement, rolled),), step, (leaf,)), state)
 
 
+def _without_masks(leaf: Leaf, state: State) -> State:
+    """Loops of which only part exists, and which are not lanes, end there."""
+    changed = {
+        (s, loop): Span(span.base, span.valid)
+        for (s, loop), span in state.spans.items()
+        if s == leaf.statement and span.valid is not None and (leaf.width == 1 or loop != leaf.lanes)
+    }
+    return state.with_spans(changed) if changed else state
+
+
 def lower_tile(shop: Workshop, tile: Tile, state: State) -> tuple[Node, ...]:
     spans = [state.spans[pair] for pair in tile.loops]
     extent = spans[0].extent
     if any(s.extent != extent for s in spans):
         raise PlanError(f"tile '{tile.name}' covers loops of different extents")
+    if tile.downward and (not extent.is_constant or tile.unit):
+        raise PlanError(f"tile '{tile.name}' runs downward", hint="only over a fixed extent, on one unit")
     if tile.unit and not state.parallel:
         return _parallel(shop, tile, state, extent)
     if extent.is_constant:
@@ -90,75 +105,112 @@ def lower_tile(shop: Workshop, tile: Tile, state: State) -> tuple[Node, ...]:
     return _dynamic(shop, tile, state, extent)
 
 
+@dataclass(frozen=True, slots=True)
+class _Round:
+    """One pass of a tile: ``size`` iterations from ``start``, after ``before`` (zero: nothing) of the loop's rest.
+
+    ``last``: holds in the last round only; () means that it is the last."""
+
+    start: Index
+    size: int | Index
+    before: Index
+    last: tuple[Condition, ...] = ()
+    valid: Index | None = None
+
+
 def _static(shop: Workshop, tile: Tile, state: State, extent: int) -> tuple[Node, ...]:
     """A known number of iterations: whole tiles looped over, the edge apart."""
     whole, rest = divmod(extent, tile.step)
+    low, high = _clean(tile, state, whole) if whole else (0, 0)
+    parts = [(n, n + 1) for n in range(low)] + [(low, high)] * (high > low) + [(n, n + 1) for n in range(high, whole)]
     found: tuple[Node, ...] = ()
-    if whole:
-        low, high = _clean(shop, tile, state, whole)
-        for number in range(low):
-            found += _body(shop, tile, state, constant(number), tile.step, last=number == whole - 1 and not rest)
-        found += _looped(shop, tile, state, low, high, last=whole if not rest else -1)
-        for number in range(high, whole):
-            found += _body(shop, tile, state, constant(number), tile.step, last=number == whole - 1 and not rest)
+    for first, end in reversed(parts) if tile.downward else parts:
+        found = _meeting(shop, state, found, _looped(shop, tile, state, first, end, extent))
     if rest:
-        found += _body(shop, tile, state, constant(whole), rest, last=True)
+        before = constant(0 if tile.downward else whole)
+        last = _never_unless(not tile.downward or not whole)
+        edge = _inside(shop, tile, state, _Round(constant(whole * tile.step), rest, before, last))
+        found = _meeting(shop, state, edge, found) if tile.downward else _meeting(shop, state, found, edge)
     return found
 
 
-def _looped(shop: Workshop, tile: Tile, state: State, low: int, high: int, last: int) -> tuple[Node, ...]:
-    if high - low <= 0:
-        return ()
-    if high - low == 1 or tile.unrolled or _must_unroll(shop, tile, state, high - low):
+def _looped(shop: Workshop, tile: Tile, state: State, low: int, high: int, extent: int) -> tuple[Node, ...]:
+    """Whole tiles low..high - 1 of a loop of ``extent`` iterations."""
+    if high - low == 1 or tile.unrolled or _must_unroll(tile, state, high - low):
         found: tuple[Node, ...] = ()
-        for number in range(low, high):
-            found += _body(shop, tile, state, constant(number), tile.step, last=number == last - 1)
+        for number in reversed(range(low, high)) if tile.downward else range(low, high):
+            found = _meeting(shop, state, found, _inside(shop, tile, state, _whole(tile, constant(number), extent)))
         return found
     var = shop.fresh("v")
-    lower, upper, inner = _tightened(shop, tile, state, var, constant(low), constant(high))
+    lower, upper, inner = _tightened(shop, tile, state, constant(low), constant(high))
     inner = inner.with_range(var, low, high - 1)
-    body = _body(shop, tile, inner, variable(var), tile.step, last=None, rounds=constant(last) if last > 0 else None)
-    return (Loop(var, lower, upper, 1, body, tile.downward),) if body else ()
+    body = _inside(shop, tile, inner, _whole(tile, variable(var), extent))
+    return (Loop(var, lower, upper, 1, _round_end(shop, state, body), tile.downward),) if body else ()
+
+
+def _whole(tile: Tile, number: Index, extent: int) -> _Round:
+    """Whole tile ``number`` of a loop of ``extent`` iterations, in the direction of the tile."""
+    start = number * tile.step
+    if tile.downward:
+        before = constant(-(-extent // tile.step) - 1) - number
+        last = Condition(-number)
+    else:
+        before = number
+        last = Condition(start + (tile.step - extent))
+    if number.is_constant:
+        return _Round(start, tile.step, before, _never_unless(last.index.const >= 0))
+    return _Round(start, tile.step, before, (last,))
+
+
+def _never_unless(holds: bool) -> tuple[Condition, ...]:
+    return () if holds else (Condition(constant(-1)),)
 
 
 def _dynamic(shop: Workshop, tile: Tile, state: State, extent: Index) -> tuple[Node, ...]:
     """Iterations known at run time: whole tiles, then the edge by halves, or by masks along lanes."""
     whole = simplify(extent // tile.step, state.ranges)
-    var = shop.fresh("v")
-    lower, upper, inner = _tightened(shop, tile, state, var, constant(0), whole)
     top = interval(whole, state.ranges)
-    inner = inner.with_range(var, 0, (top[1] if top else 1 << 31) - 1)
-    rounds = whole if tile.step == 1 else None
-    body = _body(shop, tile, inner, variable(var), tile.step, last=None, rounds=rounds)
-    found: tuple[Node, ...] = (Loop(var, lower, upper, 1, body, tile.downward),)
+    found: tuple[Node, ...] = ()
+    if top is None or top[1] > 0:
+        var = shop.fresh("v")
+        lower, upper, inner = _tightened(shop, tile, state, constant(0), whole)
+        inner = inner.with_range(var, 0, (top[1] if top else 1 << 31) - 1)
+        number = variable(var)
+        last = Condition(number * tile.step + tile.step - extent)
+        body = _inside(shop, tile, inner, _Round(number * tile.step, tile.step, number, (last,)))
+        found = (Loop(var, lower, upper, 1, _round_end(shop, state, body), tile.downward),)
     if tile.step == 1:
         return found
-    return found + _dynamic_edge(shop, tile, state, whole, extent)
+    return _meeting(shop, state, found, _dynamic_edge(shop, tile, state, whole, extent))
 
 
 def _dynamic_edge(shop: Workshop, tile: Tile, state: State, whole: Index, extent: Index) -> tuple[Node, ...]:
-    rest = extent % tile.step
-    any_left = Condition(rest - 1)
-    if _lanes_only(shop, tile):
-        changed = {
-            pair: Span(state.spans[pair].base + whole * tile.step, constant(tile.step), rest) for pair in tile.loops
-        }
-        inner = state.with_spans(changed)
-        return (When((any_left,), _inside(shop, tile, inner, None)),)
+    rest = simplify(extent - whole * tile.step, state.ranges)
+    start = whole * tile.step
+    if _lanes_only(tile):
+        single = all(leaf.width == tile.step for leaf in leaves(tile.body))
+        fixed = single or any(True for _ in holds_in((tile,)))
+        edge = _inside(
+            shop, tile, state, _Round(start, tile.step if fixed else rest, start, (), rest if fixed else None)
+        )
+        return (When((Condition(rest - 1),), edge),) if edge else ()
     found: tuple[Node, ...] = ()
     size = 1 << (tile.step - 1).bit_length() >> 1
+    most = interval(rest, state.ranges)
     while size:
-        done = whole * tile.step + (rest // (2 * size)) * (2 * size)
+        done = start + (rest // (2 * size)) * (2 * size)
         there = Condition((rest % (2 * size)) // size - 1)
-        changed = {pair: Span(state.spans[pair].base + done, constant(size)) for pair in tile.loops}
-        found += (When((there,), _inside(shop, tile, state.with_spans(changed), None)),)
+        if most is None or most[1] >= size:
+            last = Condition(done + size - extent)
+            piece = _inside(shop, tile, state, _Round(done, size, done, (last,)))
+            found = _meeting(shop, state, found, (When((there,), piece),) if piece else ())
         size //= 2
     return found
 
 
-def _lanes_only(shop: Workshop, tile: Tile) -> bool:
+def _lanes_only(tile: Tile) -> bool:
     """Every leaf below runs the tile's loops along its lanes."""
-    lanes = {(leaf.statement, leaf.lanes) for leaf in _leaves(tile.body) if leaf.width > 1}
+    lanes = {(leaf.statement, leaf.lanes) for leaf in leaves(tile.body) if leaf.width > 1}
     return all(pair in lanes for pair in tile.loops)
 
 
@@ -166,65 +218,81 @@ def _parallel(shop: Workshop, tile: Tile, state: State, extent: Index) -> tuple[
     """Tiles spread over the units; the edge is one of them."""
     inside = replace(state, parallel=True)
     var = shop.fresh("v")
+    number = variable(var)
     if not extent.is_constant:
         return _parallel_dynamic(shop, tile, inside, extent, var)
     whole, rest = divmod(extent.const, tile.step)
     count = whole + bool(rest)
     full = inside.with_range(var, 0, max(0, whole - 1))
-    body = _body(shop, tile, full, variable(var), tile.step, last=None) if whole else ()
+    body = _inside(shop, tile, full, _Round(number * tile.step, tile.step, number)) if whole else ()
     if rest:
-        edge = _body(shop, tile, inside, constant(whole), rest, last=None)
-        body = (When((Condition(constant(whole - 1) - variable(var)),), body, edge),) if whole else edge
+        edge = _inside(shop, tile, inside, _Round(constant(whole * tile.step), rest, constant(whole)))
+        body = (When((Condition(constant(whole - 1) - number),), body, edge),) if whole else edge
     return (Parallel(tile.unit, var, (constant(count),), body),) if count else ()
 
 
 def _parallel_dynamic(shop: Workshop, tile: Tile, state: State, extent: Index, var: str) -> tuple[Node, ...]:
     count = simplify((extent + tile.step - 1) // tile.step, state.ranges)
-    top = interval(count, state.ranges)
-    inside = state.with_range(var, 0, (top[1] if top else 1 << 31) - 1)
-    body = _body(shop, tile, inside, variable(var), tile.step, last=None)
-    if tile.step > 1:
-        whole = simplify(extent // tile.step, state.ranges)
-        edge = _dynamic_edge(shop, tile, state, whole, extent)
-        body = (When((Condition(whole - 1 - variable(var)),), body, edge),)
+    number = variable(var)
+    if tile.step == 1:
+        top = interval(count, state.ranges)
+        inside = state.with_range(var, 0, (top[1] if top else 1 << 31) - 1)
+        return (Parallel(tile.unit, var, (count,), _inside(shop, tile, inside, _Round(number, 1, number))),)
+    whole = simplify(extent // tile.step, state.ranges)
+    body = _dynamic_edge(shop, tile, state, whole, extent)
+    top = interval(whole, state.ranges)
+    if top is None or top[1] > 0:
+        inside = state.with_range(var, 0, (top[1] if top else 1 << 31) - 1)
+        full = _inside(shop, tile, inside, _Round(number * tile.step, tile.step, number))
+        body = (When((Condition(whole - 1 - number),), full, body),)
     return (Parallel(tile.unit, var, (count,), body),)
 
 
-def _body(
-    shop: Workshop,
-    tile: Tile,
-    state: State,
-    number: Index,
-    size: int,
-    last: bool | None,
-    rounds: Index | None = None,
-) -> tuple[Node, ...]:
-    """One tile: number ``number``, ``size`` iterations. ``last`` None: known at run time from ``rounds``."""
-    changed = {p: Span(state.spans[p].base + number * tile.step, constant(size)) for p in tile.loops}
-    inner = state.with_spans(changed)
+def _inside(shop: Workshop, tile: Tile, state: State, now: _Round) -> tuple[Node, ...]:
+    """What one round of a tile does."""
+    changed = {p: _advanced(state.spans[p], now) for p in tile.loops}
     covered = {s for s, _ in tile.loops}
-    first, late = dict(inner.first), dict(inner.late)
+    first, late = dict(state.first), dict(state.late)
     for s, loop in tile.loops:
         if loop not in shop.statements[s].out.names():
-            first[s] = (*first.get(s, ()), number)
-    for leaf in _leaves(tile.body):
-        if leaf.statement in covered or last is True:
-            continue
-        if last is False:
-            late[leaf.statement] = (*late.get(leaf.statement, ()), Condition(constant(-1)))
-        elif rounds is not None:
-            late[leaf.statement] = (*late.get(leaf.statement, ()), Condition(number - rounds + 1))
-    return _inside(shop, tile, replace(inner, first=first, late=late), number)
+            first[s] = (*first.get(s, ()), now.before)
+    if now.last:
+        for leaf in leaves(tile.body):
+            if leaf.statement not in covered:
+                late[leaf.statement] = (*late.get(leaf.statement, ()), *now.last)
+    inner = replace(state.with_spans(changed), first=first, late=late)
+    return enter_holds(shop, tile.holds, tile.body, inner, lower_nodes)
 
 
-def _inside(shop: Workshop, tile: Tile, state: State, number: Index | None) -> tuple[Node, ...]:
-    return enter_holds(shop, tile.holds, tile.body, state, lower_nodes)
+def _advanced(span: Span, now: _Round) -> Span:
+    valid = now.valid
+    if valid is None and span.valid is not None:
+        valid = span.valid - now.start
+    size = constant(now.size) if isinstance(now.size, int) else now.size
+    return Span(span.base + now.start, size, valid)
+
+
+def _meeting(shop: Workshop, state: State, before: tuple[Node, ...], after: tuple[Node, ...]) -> tuple[Node, ...]:
+    """One after the other; where units share the work they meet in between."""
+    if state.parallel or not before or not after:
+        return before + after
+    return _round_end(shop, state, before) + after
+
+
+def _round_end(shop: Workshop, state: State, body: tuple[Node, ...]) -> tuple[Node, ...]:
+    """Units meet before the next round of a loop around work they share."""
+    return body if state.parallel or not body or _ends_in_barrier(body) else (*body, Barrier(_unit(shop)))
+
+
+def _ends_in_barrier(nodes: tuple[Node, ...]) -> bool:
+    last = nodes[-1] if nodes else None
+    return isinstance(last, Barrier) or (isinstance(last, Loop | Alloc) and _ends_in_barrier(last.body))
 
 
 # -- guards
 
 
-def _clean(shop: Workshop, tile: Tile, state: State, whole: int) -> tuple[int, int]:
+def _clean(tile: Tile, state: State, whole: int) -> tuple[int, int]:
     """The tiles [low, high) in which every guard on the tile's loops holds throughout; all tiles if too few others."""
     if tile.step == 1:
         return 0, whole
@@ -248,7 +316,7 @@ def _holds_in(state: State, pair: Pair, condition: Condition, number: int, step:
     return found is not None and found[0] >= 0
 
 
-def _must_unroll(shop: Workshop, tile: Tile, state: State, trips: int) -> bool:
+def _must_unroll(tile: Tile, state: State, trips: int) -> bool:
     """A step-by-step loop in a guard with a spread-out loop: only known numbers resolve the guard."""
     if tile.step != 1 or trips > 16:
         return False
@@ -265,17 +333,16 @@ def _must_unroll(shop: Workshop, tile: Tile, state: State, trips: int) -> bool:
 
 
 def _tightened(
-    shop: Workshop, tile: Tile, state: State, var: str, low: Index, high: Index
+    shop: Workshop, tile: Tile, state: State, low: Index, high: Index
 ) -> tuple[tuple[Index, ...], tuple[Index, ...], State]:
     """Bounds of a step-by-step loop with the guards folded in whose last open loop it is."""
     lower, upper = [low], [high]
     if tile.step != 1 or len(tile.loops) != 1:
         return tuple(lower), tuple(upper), state
     statement, loop = tile.loops[0]
-    out = shop.statements[statement].out
-    if loop not in out.names() and not isinstance(state.held.get(out.tensor), InRegisters):
+    if not _may_skip(shop, tile, statement):
         return tuple(lower), tuple(upper), state
-    if any(leaf.statement != statement for leaf in _leaves(tile.body)):
+    if any(leaf.statement != statement for leaf in leaves(tile.body)):
         return tuple(lower), tuple(upper), state
     kept: list[Condition] = []
     for condition in state.conditions.get(statement, ()):
@@ -288,6 +355,12 @@ def _tightened(
             upper.append(simplify(bound[1], state.ranges))
     kept_state = state.with_conditions(statement, tuple(kept))
     return _drop(lower, state, True), _drop(upper, state, False), kept_state
+
+
+def _may_skip(shop: Workshop, tile: Tile, statement: int) -> bool:
+    """A round without any point has nothing to do: its output was set up before."""
+    tensor = shop.statements[statement].out.tensor
+    return shop.starts_in_memory(tensor) or not any(hold.tensor == tensor for hold in holds_in((tile,)))
 
 
 def _as_bound(
@@ -315,10 +388,3 @@ def _drop(bounds: list[Index], state: State, lower: bool) -> tuple[Index, ...]:
         if gap is None or gap[0] < 0:
             kept.append(bound)
     return tuple(kept)
-
-
-def _leaves(nodes: tuple[PlanNode, ...]) -> list[Leaf]:
-    found: list[Leaf] = []
-    for node in nodes:
-        found += [node] if isinstance(node, Leaf) else _leaves(node.body)
-    return found
