@@ -63,6 +63,14 @@ def outcomes(candidate: Candidate, depth: int) -> Iterator[tuple[Needle, Fit | U
         yield from candidate.assembler.fits(numbers)
 
 
+def stands_at(form: Form, site: Site) -> bool:
+    """Whether ``form`` is of a kind for ``site``; a copy or a constant is found only where nothing is computed."""
+    kind = f"reduce {form.needle.combine.value}" if form.kind == "reduce" else form.kind
+    if kind not in site.kinds:
+        return False
+    return form.kind != "set" or bool(form.pattern.args) or form.pattern.root == site.value.root
+
+
 def result_fits(form: Form, site: Site) -> bool:
     """Whether what the instruction computes can be stored where the program wants it."""
     have = form.needle.result.dtype

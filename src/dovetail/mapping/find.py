@@ -58,11 +58,16 @@ def _search(
                 if not isinstance(fit, Fit):
                     continue
                 if len(found) == limits.mapping_count:
-                    return _ordered(found), f"count: {limits.mapping_count} fits, complete to depth {depth - 1}"
+                    return _ordered(found), f"count: {limits.mapping_count} fits, {_complete(depth)}"
                 found.append((place, needle.number, len(found), fit))
             if perf_counter() > deadline:
-                return _ordered(found), f"time: {limits.mapping_seconds:g} s, complete to depth {depth - 1}"
+                return _ordered(found), f"time: {limits.mapping_seconds:g} s, {_complete(depth)}"
     return _ordered(found), ""
+
+
+def _complete(depth: int) -> str:
+    """How far a search that stopped at ``depth`` has seen everything."""
+    return f"complete to depth {depth - 1}" if depth else "no depth complete"
 
 
 def _ordered(found: list[tuple[int, int, int, Fit]]) -> tuple[Fit, ...]:

@@ -22,13 +22,12 @@ from dovetail.base.dtypes import DType, Kind
 from dovetail.base.limits import Limits
 from dovetail.ir.expr import Literal, Read
 from dovetail.ir.fit import Fit, Misfit
-from dovetail.ir.program import Combine
-from dovetail.mapping.candidates import IDENTITY, continues, outcomes, unified
+from dovetail.ir.program import Combine, Statement
+from dovetail.mapping.candidates import IDENTITY, continues, outcomes, stands_at, unified
 from dovetail.mapping.catalogue import Catalogue, Form, forms_of
 from dovetail.mapping.edges import Unsound
 from dovetail.mapping.needle import Needle
 from dovetail.mapping.site import Site
-from dovetail.mapping.typed import Typed
 from dovetail.mapping.unify import Match, Unifier
 from dovetail.mapping.words import does, takes, verb
 
@@ -98,7 +97,7 @@ def _reasons(
 def _reason(needle: Needle, sites: tuple[Site, ...], limits: Limits, allow: frozenset[str]) -> Reason:
     if needle.refusal:
         return Reason(REFUSAL, needle.refusal)
-    pairs = [(form, site) for form in forms_of((needle,)) for site in sites if _meant_for(form, site)]
+    pairs = [(form, site) for form in forms_of((needle,)) for site in sites if stands_at(form, site)]
     tests = (
         lambda form, site: _nearly(form, site, limits, allow),
         lambda form, site: _with_identity(form, site, allow),
@@ -112,16 +111,12 @@ def _reason(needle: Needle, sites: tuple[Site, ...], limits: Limits, allow: froz
     return _other_combine(needle, sites[0]) or _other_operation(needle, sites)
 
 
-def _meant_for(form: Form, site: Site) -> bool:
-    kind = f"reduce {form.needle.combine.value}" if form.kind == "reduce" else form.kind
-    return kind in site.kinds
-
-
 def _nearly(form: Form, site: Site, limits: Limits, allow: frozenset[str]) -> Reason | None:
     """It unifies, and then something small stands in the way."""
     for candidate in unified(form, site, allow):
         if candidate.cost > limits.mapping_depth:
-            needs = f"needs {candidate.cost} values put into temporaries, the search allows {limits.mapping_depth}"
+            count = "one value" if candidate.cost == 1 else f"{candidate.cost} values"
+            needs = f"needs {count} put into temporaries, the search allows {limits.mapping_depth or 'none'}"
             return Reason(DEPTH, needs, repair=f"search deeper (dovetail map --depth {candidate.cost})")
         for depth in range(candidate.cost, limits.mapping_depth + 1):
             for _, outcome in outcomes(candidate, depth):
@@ -207,22 +202,25 @@ def _other_combine(needle: Needle, site: Site) -> Reason | None:
     loose = Unifier(needle.instruction.program.dtypes, site.haystack.dtypes, loose=True)
     if needle.value.root == "read" or not loose.matches(needle.value, site.haystack.value):
         return None
-    text = f"joins its products with {needle.combine.value}, the program with {want.value}"
+    text = f"joins {needle.value.expr} with {needle.combine.value}, the program with {want.value}"
     return Reason(COMBINE, text, repair=f"give the target an instruction that computes with {want.value}")
 
 
 def _other_operation(needle: Needle, sites: tuple[Site, ...]) -> Reason:
     value = sites[0].haystack.value
+    does_what = _computes(sites[0].haystack.statement)
     if needle.instruction.is_copy:
-        return Reason(OPERATION, f"moves elements, the program {_computes(value)}")
+        return Reason(OPERATION, f"moves elements, the program {does_what}")
+    if not needle.value.args and needle.combine is Combine.SET:
+        return Reason(OPERATION, f"writes {needle.value.expr} everywhere, the program {does_what}")
     present = {node.root for node in value.walk()}
     missing = [node.root for node in needle.value.walk() if node.args and node.root not in present]
     if missing:
         return Reason(OPERATION, f"{does(needle.value)}, the program has no {missing[0]}")
-    joined = f"{needle.combine.value} " if needle.combine is not Combine.SET else ""
-    return Reason(OPERATION, f"computes {joined}{needle.value.expr}, the program {_computes(value)}")
+    return Reason(OPERATION, f"{_computes(needle.statement)}, the program {does_what}")
 
 
-def _computes(value: Typed) -> str:
-    text = str(value.expr)
-    return f"computes {text if len(text) <= 60 else text[:57] + '...'}"
+def _computes(statement: Statement) -> str:
+    text = str(statement.value)
+    short = text if len(text) <= 60 else f"{text[:57]}..."
+    return f"computes {short}" if statement.combine is Combine.SET else f"joins {short} with {statement.combine.value}"
