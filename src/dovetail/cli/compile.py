@@ -52,9 +52,8 @@ def compile_verb(
     plan = _read_plan(plan_file) if plan_file else None
     missing = missing_features(machine)
     if missing:
-        plan = plan or _planned(program, machine, threads or default_threads(machine))
         note(f"not run, so not checked on code: this machine lacks {', '.join(missing)}")
-        say(str(plan))
+        plan = _planned(program, plan, machine, threads or default_threads(machine))
     else:
         kernel = compile(program, machine, threads, plan=plan)
         plan = kernel.plan
@@ -63,10 +62,18 @@ def compile_verb(
         _write(program, plan, machine, output or stem(path), emit or SHIPPED)
 
 
-def _planned(program: Program, target: Target, threads: int) -> Plan:
+def _planned(program: Program, plan: Plan | None, target: Target, threads: int) -> Plan:
+    """The plan for a machine whose code cannot run here, shown."""
     from dovetail.artefacts import planned
+    from dovetail.explain import explain
+    from dovetail.ir.certificate import Certificate
+    from dovetail.schedule.collapse import collapse
 
-    return planned(program, target, threads)
+    plan = plan or planned(program, target, threads)
+    say(explain(collapse(program), plan, target, threads, Certificate("", "", "", ())))
+    heading("plan")
+    say(plan)
+    return plan
 
 
 def _read_plan(path: str) -> Plan:

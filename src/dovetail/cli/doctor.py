@@ -64,7 +64,11 @@ def _show(sections: dict[str, list[Finding]]) -> None:
     say(f"dovetail {__version__}")
     for name, findings in sections.items():
         heading(name)
-        show_table(("", "", ""), ((f.what, "" if f.well else "FAILED", f.found) for f in findings))
+        show_table(("", "", ""), ((f.what, _mark(name, f), f.found) for f in findings))
+
+
+def _mark(section: str, finding: Finding) -> str:
+    return "FAILED" if not finding.well else "ok" if section == "works" else ""
 
 
 def _machine() -> list[Finding]:

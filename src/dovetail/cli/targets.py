@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -59,7 +60,11 @@ def show(
 
 
 @targets_app.command()
-def check(name: TargetArgument, as_json: AsJson = False) -> None:
+def check(
+    name: TargetArgument,
+    inherited: Annotated[bool, typer.Option("--inherited", help="Run what a file inherits too.")] = False,
+    as_json: AsJson = False,
+) -> None:
     """Run what every instruction emits against what it says it computes.
 
     \b
@@ -78,7 +83,8 @@ def check(name: TargetArgument, as_json: AsJson = False) -> None:
     if missing:
         note(f"the file is well formed; nothing was run, since this machine lacks {', '.join(missing)}")
         raise typer.Exit
-    found = list(check_instructions(target.instructions, target, lambda code: load_object(code, {})))
+    wanted = target.instructions if inherited else _own(target, name)
+    found = list(check_instructions(wanted, target, lambda code: load_object(code, {})))
     faults = [checked for checked in found if checked.fault]
     if as_json:
         show_json(_check_json(target, found))
@@ -152,6 +158,12 @@ def _show_instruction(instruction: Instruction) -> None:
 
 
 # -- check
+
+
+def _own(target: Target, name: str) -> tuple[Instruction, ...]:
+    """The instructions that the file itself describes; all of them for a target that is shipped."""
+    own = tuple(i for i in target.instructions if i.source.startswith(f"{Path(name)}:"))
+    return own or target.instructions
 
 
 def _show_checked(target: Target, found: list[Checked]) -> None:
