@@ -146,6 +146,8 @@ class Llvm:
     calling_convention: str = ""
     definitions: str = ""
     """Functions and globals shared by emissions."""
+    relax: str = ""
+    """The assembler instruction that a thread waiting in a loop runs; empty when the machine has none."""
 
 
 class Choice(Protocol):

@@ -80,6 +80,7 @@ def read_llvm(entry: Entry) -> Llvm:
         entry.texts("features"),
         entry.text("calling_convention"),
         entry.text("definitions"),
+        entry.text("relax"),
     )
 
 

@@ -67,6 +67,7 @@ TOP: dict[str, Check] = {
 TABLES: dict[str, dict[str, Check]] = {
     "llvm": {
         "triple": TEXT, "cpu": TEXT, "features": TEXTS, "calling_convention": TEXT, "definitions": TEXT,
+        "relax": TEXT,
     },
     "vector": {"widths": COUNTS},
 }  # fmt: skip
