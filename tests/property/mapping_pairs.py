@@ -38,6 +38,8 @@ class _Writer:
         self.tree: Tree = ""
         self.combine = "="
         self.fresh = 0
+        self.leaves: list[str] = []
+        self.places: dict[str, str] = {}
 
     def program(self) -> str:
         rng = self.rng
@@ -54,6 +56,7 @@ class _Writer:
             kept = list(loops)
         rng.shuffle(kept)
         written = self.indices(kept, loops, exact=self.combine == "=")
+        self.leaves = []
         out = self.tensor(f"y{number}", "out", self.dtype, written, loops)
         self.tree = self.value(loops, number, 2)
         where = ""
@@ -91,10 +94,13 @@ class _Writer:
         if depth == 0 or rng.random() < 0.2:
             if rng.random() < 0.1:
                 return "2" if self.dtype == "i32" else "2.0"
+            if self.leaves and rng.random() < 0.2:
+                return rng.choice(self.leaves)
             self.fresh += 1
             used = [name for name in loops if rng.random() < 0.6]
             rng.shuffle(used)
-            return self.tensor(f"x{self.fresh}", "in", self.inputs, self.indices(used, loops), loops)
+            self.leaves.append(self.tensor(f"x{self.fresh}", "in", self.inputs, self.indices(used, loops), loops))
+            return self.leaves[-1]
         op = rng.choice(_OPS)
         return (op, self.value(loops, number, depth - 1), self.value(loops, number, depth - 1))
 
@@ -110,9 +116,11 @@ class _Writer:
         names = list(loops)
         written = names if combine == "=" else [name for name in names if rng.random() < 0.6]
         self.tensors = {}
-        acc = self.tensor("acc", "out" if combine == "=" else "inout", self.dtype, self.indices(written, loops), loops)
-        if combine == "=":
-            acc = self.tensor("acc", "out", self.dtype, written, loops)
+        if len(written) > 1 and combine != "=" and rng.random() < 0.4:
+            written = [" + ".join(written[:2]), *written[2:]]
+        elif combine != "=":
+            written = self.indices(written, loops)
+        acc = self.tensor("acc", "out" if combine == "=" else "inout", self.dtype, written, loops)
         head = ", ".join(f"{name}<{extent}" for name, extent in loops.items())
         return "\n".join([*self.tensors.values(), *operands, f"for {head}: {acc} {combine} {value}"])
 
@@ -122,6 +130,8 @@ class _Writer:
             op, left, right = part
             a, b = self.cut(left, loops, operands), self.cut(right, loops, operands)
             return _write((op, a, b))
+        if isinstance(part, str) and part in self.places:
+            return self.places[part]
         used = [name for name in loops if self.rng.random() < 0.75]
         self.rng.shuffle(used)
         name = f"a{len(operands)}"
@@ -129,6 +139,8 @@ class _Writer:
         self.tensors = {}
         text = self.tensor(name, "in", dtype, self.indices(used, loops), loops)
         operands.append(self.tensors[name])
+        if isinstance(part, str):
+            self.places[part] = text
         return text
 
 

@@ -53,7 +53,10 @@ class Unifier:
 
     def matches(self, pattern: Typed, value: Typed) -> tuple[Match, ...]:
         """Every way ``pattern`` is ``value``, without repetition, first operand order first."""
-        return tuple(dict.fromkeys(self._unify(pattern, value, Match())))
+        found: dict[tuple[tuple[str, Expr], ...], Match] = {}
+        for match in self._unify(pattern, value, Match()):
+            found.setdefault(match.operands, match)
+        return tuple(found.values())
 
     def _unify(self, pattern: Typed, value: Typed, sofar: Match) -> Iterator[Match]:
         if isinstance(pattern.expr, Read):
