@@ -16,7 +16,7 @@ from dovetail.base.limits import DEFAULT_LIMITS, Limits
 from dovetail.ir.expr import Read
 from dovetail.ir.fit import Fit, MappingResult
 from dovetail.ir.program import Program
-from dovetail.mapping.candidates import IDENTITY, WITH_NEUTRAL, candidates, outcomes
+from dovetail.mapping.candidates import IDENTITY, WITH_NEUTRAL, Candidate, candidates, outcomes
 from dovetail.mapping.catalogue import Catalogue, catalogue
 from dovetail.mapping.misfit import explain
 from dovetail.mapping.site import Haystack, Site, haystacks, sites
@@ -51,7 +51,11 @@ def _search(
     """Fits in their final order, and the bound that stopped the search ("" when none did)."""
     deadline = perf_counter() + limits.mapping_seconds
     found: list[tuple[int, int, int, Fit]] = []
-    unified = [(place, c) for place, site in enumerate(places) for c in candidates(known, site, allow)]
+    unified: list[tuple[int, Candidate]] = []
+    for place, site in enumerate(places):
+        unified += [(place, candidate) for candidate in candidates(known, site, allow)]
+        if perf_counter() > deadline:
+            return (), f"time: {limits.mapping_seconds:g} s, {_complete(0)}"
     for depth in range(limits.mapping_depth + 1):
         for place, candidate in unified:
             for needle, fit in outcomes(candidate, depth):
