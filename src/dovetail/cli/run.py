@@ -48,15 +48,17 @@ def run(
     Inputs that are not given are small whole numbers, so that every sum is exact.
     """
     from dovetail.cli.inputs import gather, save
+    from dovetail.ir.program import Role
     from dovetail.pipeline import compile
 
     program = read_program(path, text)
     files = pairs(outputs, "--output")
     _check_outputs(program, files)
     arrays, sizes = gather(program, pairs(inputs, "--input"), numbers(size), seed)
-    kernel = compile(program, target, threads)
+    constants = {t.name: arrays[t.name] for t in program.inputs if t.role is Role.CONST}
+    kernel = compile(program, target, threads, constants=constants)
     results = call(kernel, arrays, sizes)
-    timed = latency(lambda: kernel(*(arrays[t.name] for t in program.inputs), sizes=sizes or None))
+    timed = latency(lambda: call(kernel, arrays, sizes))
     _show(kernel, sizes, timed, results)
     for name, file in files.items():
         save(file, results[name])
@@ -88,9 +90,10 @@ def _show(kernel: Kernel, sizes: Mapping[str, int], timed: Latency, results: Map
     noun = "thread" if kernel.threads == 1 else "threads"
     say(f"on {kernel.target} with {kernel.threads} {noun}" + (f", {shown}" if shown else ""))
     heading("latency")
-    compiled = sum(kernel.seconds.values())
+    compiled = sum(kernel.seconds.values()) - kernel.packing_seconds
     rows = [
         ("compile", milliseconds(compiled), ""),
+        *([("lay out constants", milliseconds(kernel.packing_seconds), "")] if kernel.constants else []),
         ("call, median", milliseconds(timed.median), f"{done.operations / timed.median / 1e9:.3g} GFLOP/s"),
         ("call, fastest", milliseconds(timed.fastest), f"{done.operations / timed.fastest / 1e9:.3g} GFLOP/s"),
         ("call, slowest", milliseconds(timed.slowest), f"{timed.blocks} x {timed.calls} calls"),

@@ -41,6 +41,13 @@ def test_bf16_goes_through_files(tmp_path: Path) -> None:
     assert "check: exact" in again.out
 
 
+def test_constants_are_laid_out_once_and_timed_apart() -> None:
+    done = dovetail("run", "--text", MATMUL.replace("in b", "const b"), "--check", *QUICK)
+    assert done.code == 0
+    assert "lay out constants" in done.out
+    assert "check: exact" in done.out
+
+
 def test_a_size_is_given_or_read_off_an_input(tmp_path: Path) -> None:
     assert "m = 7" in dovetail("run", "--text", ROWS, "--size", "m=7", *QUICK).out
     np.save(tmp_path / "a.npy", np.ones((9, 5), np.int32))
