@@ -38,12 +38,18 @@ class Case:
 
 
 @st.composite
-def programs(draw: st.DrawFn, max_statements: int = 3, exact: bool = True, indirect: bool = True) -> Case:
-    """A valid program with one to ``max_statements`` parts and at least one output."""
-    maker = _Maker(draw, exact, indirect)
+def programs(
+    draw: st.DrawFn,
+    max_statements: int = 3,
+    exact: bool = True,
+    indirect: bool = True,
+    extents: Sequence[int] = (1, 2, 3, 4),
+) -> Case:
+    """A valid program with one to ``max_statements`` parts and at least one output, of loops as long as ``extents``."""
+    maker = _Maker(draw, exact, indirect, extents)
     if draw(st.booleans()):
         low = draw(st.integers(0, 2))
-        maker.sizes["n"] = Size("n", low, low + draw(st.integers(0, 3)))
+        maker.sizes["n"] = Size("n", low, low + draw(st.integers(0, max(extents) - 1)))
     parts = draw(st.integers(1, max_statements))
     for number in range(parts):
         part = draw(st.sampled_from(("plain", "plain", "contraction", "steps", "two halves", "scatter")))
@@ -65,6 +71,7 @@ class _Maker:
     draw: st.DrawFn
     exact: bool
     indirect: bool
+    extents: Sequence[int]
     sizes: dict[str, Size] = field(default_factory=dict)
     tensors: dict[str, Tensor] = field(default_factory=dict)
     statements: list[Statement] = field(default_factory=list)
@@ -151,7 +158,7 @@ class _Maker:
     def extent(self) -> Index:
         if len(self.sizes) > 0 and self.draw(st.booleans()):
             return variable("n") + self.draw(st.integers(0, 2))
-        return constant(self.draw(st.integers(1, 4)))
+        return constant(self.draw(st.sampled_from(self.extents)))
 
     def dtype(self) -> DType:
         return DTYPES[self.draw(st.sampled_from(DRAWN_DTYPES))]
@@ -241,7 +248,8 @@ class _Maker:
     def leaf(self, loops: tuple[Loop, ...], near: DType) -> Expr:
         kind = self.draw(st.integers(0, 9))
         if kind == 0:
-            return Literal(self.number(near))
+            number = Literal(self.number(near))
+            return Cast(near, number) if near.is_integer and number.value < 0 else number
         if kind == 1 and near.name in ("i64", "f32", "f64"):
             position = Position(variable(self.draw(st.sampled_from(loops)).name))
             return position if near.name == "i64" else Cast(near, position)
