@@ -104,6 +104,8 @@ class Child:
         assert self._process is not None
         if self._process.poll() is None:
             os.kill(self._process.pid, number)
+            if number is signal.SIGSTOP:  # on a busy machine a signal takes a while to arrive
+                os.waitid(os.P_PID, self._process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def _end(self) -> str:
         """Kill the child, if it is there; return its last words."""
