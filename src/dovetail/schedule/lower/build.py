@@ -63,7 +63,8 @@ def _argument(shop: Workshop, tensor: Tensor, plan: Plan, state: State) -> tuple
         raise PlanError(f"'{tensor.name}' is held ahead of time and is not a constant")
     shape = held_shape(hold.digits, tensor.shape, state)
     shop.strides[tensor.name] = row_major(shape)
-    held = InMemory(tensor.name, (constant(0),) * len(tensor.shape), hold.digits, padded=True)
+    padded = bool(hold.digits and hold.digits[-1].modulus)
+    held = InMemory(tensor.name, (constant(0),) * len(tensor.shape), hold.digits, padded)
     return Buffer(tensor.name, memory, tensor.dtype, shape, tensor=tensor.name), state.with_held(tensor.name, held)
 
 

@@ -137,20 +137,20 @@ class _Builder:
         own = statement_type(statement.value, self.shop.dtypes, self.out_dtype)
         lanes = self.wide if self.varies(statement.value) or self.out_has_lanes() else 1
         if isinstance(held, InRegisters):
-            self.into_register(held, own, lanes)
+            self.into_register(held, own)
             return
+        if self.wide > 1 and not self.out_has_lanes():
+            raise PlanError(f"'{statement.out}' does not vary over its lanes '{self.leaf.lanes}'", hint="hold it")
         if statement.combine is Combine.SET:
             value = self.converted(self.value(statement.value, own, lanes), own, self.out_dtype, lanes)
             self.store(statement.out, value, lanes)
             return
         acc = compute_type(self.out_dtype)
-        if lanes > 1 and not self.out_has_lanes():
-            raise PlanError(f"'{statement.out}' does not vary over its lanes '{self.leaf.lanes}'", hint="hold it")
         before = self.converted(self.load(statement.out, lanes), self.out_dtype, acc, lanes)
         after = self.combined(before, own, acc, lanes, None)
         self.store(statement.out, self.converted(after, acc, self.out_dtype, lanes), lanes)
 
-    def into_register(self, held: InRegisters, own: DType, lanes: int) -> None:
+    def into_register(self, held: InRegisters, own: DType) -> None:
         statement = self.statement
         cell = self.cell(held, statement.out)
         if held.width != self.wide and not (held.partial and isinstance(statement.value, Literal)):
@@ -366,9 +366,13 @@ class _Builder:
         if lanes == 1:
             entry = self.need("load", dtype.name, 1, False, False)
             return self.call(entry.instruction.name, entry.sources, out, [place])
-        held = self.state.held.get(access.tensor)
-        live = () if isinstance(held, InMemory) and held.padded else self.live
+        live = () if self.padded(access) and stride == constant(1) else self.live
         return self.vector_move("load", dtype, place, stride, live, out)
+
+    def padded(self, access: Access) -> bool:
+        """Panels of whole vectors, whose last one is as long as the others."""
+        held = self.state.held.get(access.tensor)
+        return isinstance(held, InMemory) and held.padded and held.digits[-1].modulus % self.wide == 0
 
     def store(self, access: Access, value: Operand, lanes: int) -> None:
         place, stride = self.place(access)
@@ -397,6 +401,8 @@ class _Builder:
         entry = self.shop.instructions.find(*key)
         if entry is None:
             what = " ".join(str(k) for k in key)
+            if self.wide > 1:
+                raise PlanError(f"no instruction for {what}", where=self.statement.place, hint="fewer lanes")
             raise MappingError(
                 f"target '{self.shop.target.name}' has no instruction for {what}",
                 where=f"line {self.statement.line}: {self.statement}",
