@@ -18,7 +18,7 @@ from dovetail.ir.nest import Barrier, Buffer, Call, Cell, Node, When
 from dovetail.ir.plan import Digit, Hold, Leaf, PlanNode, Tile
 from dovetail.ir.program import Combine, Loop, Statement
 from dovetail.schedule.lower.leaf import unrolled
-from dovetail.schedule.lower.state import InMemory, InRegisters, Span, State, Workshop, alloc, points, row_major
+from dovetail.schedule.lower.state import InMemory, InRegisters, Join, Span, State, Workshop, alloc, points, row_major
 from dovetail.targets.model import MemoryKind
 
 Lower = Callable[[Workshop, tuple[PlanNode, ...], State], tuple[Node, ...]]
@@ -53,14 +53,23 @@ def _registers(
     if not held.partial:
         nodes = fill + enter_holds(shop, rest, body, inside, lower)
         return alloc(buffers, nodes + _drain(shop, hold.tensor, number, leaf, inside, body))
-    split = next(n for n, child in enumerate(body) if any(c.statement == number for c in _leaves(child))) + 1
-    nodes = fill + enter_holds(shop, rest, body[:split], inside, lower)
     whole = replace(held, buffer=shop.fresh("r"), width=1, partial=False)
     buffers.append(_register_buffer(shop, whole))
+    waiting = replace(inside, joins=(*inside.joins, Join(body, number, hold.tensor, held, whole)))
+    nodes = fill + enter_holds(shop, rest, body, waiting, lower)
     after = inside.with_held(hold.tensor, whole)
-    nodes += _fill(shop, hold.tensor, number, Leaf(number), after) + _join(shop, statement, held, whole)
-    nodes += enter_holds(shop, rest, body[split:], after, lower) if body[split:] else ()
     return alloc(buffers, nodes + _drain(shop, hold.tensor, number, Leaf(number), after, body))
+
+
+def joined(shop: Workshop, body: tuple[PlanNode, ...], child: PlanNode, state: State) -> tuple[tuple[Node, ...], State]:
+    """What follows ``child`` in ``body``: partial results that it completed are put together."""
+    nodes: tuple[Node, ...] = ()
+    for join in state.joins:
+        if join.body is body and any(leaf.statement == join.number for leaf in _leaves(child)):
+            state = state.with_held(join.tensor, join.whole)
+            nodes += _fill(shop, join.tensor, join.number, Leaf(join.number), state)
+            nodes += _join(shop, shop.statements[join.number], join.held, join.whole)
+    return nodes, state
 
 
 def _writer(shop: Workshop, tensor: str, body: tuple[PlanNode, ...]) -> tuple[int, Leaf]:
@@ -179,6 +188,9 @@ def _join(shop: Workshop, statement: Statement, held: InRegisters, whole: InRegi
 def _memory(
     shop: Workshop, hold: Hold, rest: tuple[Hold, ...], body: tuple[PlanNode, ...], state: State, lower: Lower
 ) -> tuple[Node, ...]:
+    written = [leaf for child in body for leaf in _leaves(child) if _writes(shop, leaf, hold.tensor)]
+    if written:
+        return _scratch(shop, hold, written[0], rest, body, state, lower)
     base, extents = _read_region(shop, hold.tensor, body, state)
     shape = held_shape(hold.digits, extents, state)
     buffer = Buffer(shop.fresh("h"), hold.memory, shop.dtypes[hold.tensor], shape, tensor=hold.tensor)
@@ -194,6 +206,31 @@ def _memory(
         meet = (Barrier(shop.target.units[0].name),)
         return alloc([buffer], fill + meet + nodes + meet)
     return alloc([buffer], fill + nodes)
+
+
+def _writes(shop: Workshop, leaf: Leaf, tensor: str) -> bool:
+    return shop.statements[leaf.statement].out.tensor == tensor
+
+
+def _scratch(
+    shop: Workshop,
+    hold: Hold,
+    writer: Leaf,
+    rest: tuple[Hold, ...],
+    body: tuple[PlanNode, ...],
+    state: State,
+    lower: Lower,
+) -> tuple[Node, ...]:
+    """A temporary that only ``body`` sees: as much of it as is alive at once."""
+    base, extents = _region(writer.statement, shop.statements[writer.statement].out, state)
+    digits = hold.digits or tuple(Digit(d) for d in range(len(base)))
+    shape = held_shape(digits, extents, state)
+    buffer = Buffer(shop.fresh("h"), hold.memory, shop.dtypes[hold.tensor], shape, tensor=hold.tensor)
+    shop.strides[buffer.name] = row_major(shape)
+    return alloc(
+        [buffer],
+        enter_holds(shop, rest, body, state.with_held(hold.tensor, InMemory(buffer.name, base, digits)), lower),
+    )
 
 
 def _read_region(

@@ -13,7 +13,7 @@ from dovetail.base.errors import PlanError
 from dovetail.ir.index import Access, variable
 from dovetail.ir.interval import interval
 from dovetail.ir.plan import Hold, Leaf, Plan, PlanNode, Tile
-from dovetail.ir.program import Combine, Program, Role, Statement
+from dovetail.ir.program import Combine, Program, Role, Statement, Tensor
 from dovetail.targets.model import MemoryKind, Target
 
 
@@ -159,9 +159,12 @@ class _Check:
             raise PlanError(f"'{hold}': it is used in a condition inside")
         writers = [s for s in statements if s.out.tensor == hold.tensor]
         if memory.kind is not MemoryKind.REGISTERS:
-            self.layout(hold, len(tensor.shape))
-            if writers or (hold.ahead and tensor.role is not Role.CONST):
-                raise PlanError(f"'{hold}': it is written inside", hint="hold it in registers")
+            if not writers or hold.digits:
+                self.layout(hold, len(tensor.shape))
+            if hold.ahead and tensor.role is not Role.CONST:
+                raise PlanError(f"'{hold}': it is not a constant")
+            if writers:
+                self.scratch(hold, tensor, numbers, parallel)
             return
         if not parallel:
             raise PlanError(f"'{hold}' outside of the tiles that units share", hint="hold it further inside")
@@ -169,6 +172,19 @@ class _Check:
             raise PlanError(f"'{hold}': {len(writers)} statements inside write it")
         if writers[0].combine is Combine.SET and writers[0].where:
             raise PlanError(f"'{hold}': some of its elements are not written", why=f"where in {writers[0]}")
+
+    def scratch(self, hold: Hold, tensor: Tensor, numbers: list[int], parallel: bool) -> None:
+        """Written and read by the same statements, on one unit, and by nobody else."""
+        others = [s for n, s in enumerate(self.program.statements) if n not in numbers]
+        if (
+            not parallel
+            or tensor.role is not Role.TEMP
+            or any(a.tensor == tensor.name for s in others for a in s.reads())
+        ):
+            raise PlanError(f"'{hold}': it is written inside and read outside", hint="hold it in registers")
+        writers = [self.program.statements[n] for n in numbers if self.program.statements[n].out.tensor == tensor.name]
+        if len(writers) != 1 or writers[0].combine is not Combine.SET or writers[0].where:
+            raise PlanError(f"'{hold}': one plain statement must write it", hint="hold it in registers")
 
     def layout(self, hold: Hold, rank: int) -> None:
         """Digits that give each element a place of its own."""

@@ -10,7 +10,7 @@ from dovetail.base.errors import PlanError
 from dovetail.ir.index import Condition, Index, constant
 from dovetail.ir.interval import interval
 from dovetail.ir.nest import Alloc, Buffer, Node
-from dovetail.ir.plan import Digit
+from dovetail.ir.plan import Digit, PlanNode
 from dovetail.ir.program import Combine, Program, Role, Statement
 from dovetail.schedule.repertoire import Repertoire
 from dovetail.targets.model import Target
@@ -61,6 +61,17 @@ class InMemory:
 Held = InRegisters | InMemory
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Join:
+    """Partial results of ``tensor`` that become ``whole`` once statement ``number`` has run in ``body``."""
+
+    body: tuple[PlanNode, ...]
+    number: int
+    tensor: str
+    held: InRegisters
+    whole: InRegisters
+
+
 @dataclass(frozen=True, slots=True)
 class State:
     """Immutable; ``with_...`` gives the state further in."""
@@ -72,8 +83,12 @@ class State:
     parallel: bool = False
     first: Mapping[int, tuple[Index, ...]] = field(default_factory=dict)
     """Per statement: counters of outer reduction tiles; all zero the first time an element is met."""
+    joins: tuple[Join, ...] = ()
     late: Mapping[int, tuple[Condition, ...]] = field(default_factory=dict)
     """Per statement: true in the last round of tiles around it that it does not take part in."""
+
+    copies: int = 1
+    """How often what is here stands in the code, since loops around it were taken apart."""
 
     def with_spans(self, changed: Mapping[Pair, Span]) -> State:
         return replace(self, spans={**self.spans, **changed})

@@ -8,6 +8,7 @@ guard's last open loop runs one by one, it becomes that loop's bound.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from dovetail.base.errors import PlanError
@@ -15,7 +16,7 @@ from dovetail.ir.index import Condition, Index, constant, variable
 from dovetail.ir.interval import interval, simplify
 from dovetail.ir.nest import Alloc, Barrier, Loop, Node, Parallel, When
 from dovetail.ir.plan import Leaf, PlanNode, Tile
-from dovetail.schedule.lower.holds import enter_holds
+from dovetail.schedule.lower.holds import enter_holds, joined
 from dovetail.schedule.lower.leaf import lanes_always, unrolled
 from dovetail.schedule.lower.legality import holds_in, leaves
 from dovetail.schedule.lower.state import Pair, Span, State, Workshop
@@ -24,6 +25,8 @@ UNROLL = 64
 """Most points a leaf spreads out; more become loops."""
 PEEL = 8
 """Most tiles taken out of a loop because of a guard."""
+COPIES = 32
+"""Most copies of a leaf made to resolve guards; beyond, guards are asked at run time."""
 
 
 def lower_nodes(shop: Workshop, nodes: tuple[PlanNode, ...], state: State) -> tuple[Node, ...]:
@@ -31,7 +34,9 @@ def lower_nodes(shop: Workshop, nodes: tuple[PlanNode, ...], state: State) -> tu
     found: tuple[Node, ...] = ()
     for node in nodes:
         if state.parallel:
-            found += lower_node(shop, node, state)
+            after, then = joined(shop, nodes, node, state)
+            found += lower_node(shop, node, state) + after
+            state = then
             continue
         nodes_here = lower_node(shop, node, state) if _has_parallel(node) else _alone(shop, node, state)
         found = _meeting(shop, state, found, nodes_here)
@@ -123,6 +128,10 @@ def _static(shop: Workshop, tile: Tile, state: State, extent: int) -> tuple[Node
     whole, rest = divmod(extent, tile.step)
     low, high = _clean(tile, state, whole) if whole else (0, 0)
     parts = [(n, n + 1) for n in range(low)] + [(low, high)] * (high > low) + [(n, n + 1) for n in range(high, whole)]
+    copies = state.copies * (len(parts) + bool(rest))
+    if copies > COPIES:
+        parts, copies = [(0, whole)] * bool(whole), state.copies * (1 + bool(rest))
+    state = replace(state, copies=copies)
     found: tuple[Node, ...] = ()
     for first, end in reversed(parts) if tile.downward else parts:
         found = _meeting(shop, state, found, _looped(shop, tile, state, first, end, extent))
@@ -136,7 +145,8 @@ def _static(shop: Workshop, tile: Tile, state: State, extent: int) -> tuple[Node
 
 def _looped(shop: Workshop, tile: Tile, state: State, low: int, high: int, extent: int) -> tuple[Node, ...]:
     """Whole tiles low..high - 1 of a loop of ``extent`` iterations."""
-    if high - low == 1 or tile.unrolled or _must_unroll(tile, state, high - low):
+    if high - low == 1 or tile.unrolled or _must_unroll(tile, state, low, high):
+        state = replace(state, copies=state.copies * (high - low))
         found: tuple[Node, ...] = ()
         for number in reversed(range(low, high)) if tile.downward else range(low, high):
             found = _meeting(shop, state, found, _inside(shop, tile, state, _whole(tile, constant(number), extent)))
@@ -294,12 +304,10 @@ def _ends_in_barrier(nodes: tuple[Node, ...]) -> bool:
 
 def _clean(tile: Tile, state: State, whole: int) -> tuple[int, int]:
     """The tiles [low, high) in which every guard on the tile's loops holds throughout; all tiles if too few others."""
-    if tile.step == 1:
-        return 0, whole
     low, high = 0, whole
     for pair in tile.loops:
-        for condition in state.conditions.get(pair[0], ()):
-            if pair[1] not in condition.names() or not condition.index.is_affine or condition.equal:
+        for condition in _spread(tile, state, pair):
+            if not condition.index.is_affine or condition.equal:
                 continue
             while low < high and not _holds_in(state, pair, condition, low, tile.step):
                 low += 1
@@ -310,25 +318,46 @@ def _clean(tile: Tile, state: State, whole: int) -> tuple[int, int]:
     return (low, high) if low + whole - high <= PEEL else (0, whole)
 
 
+def _spread(tile: Tile, state: State, pair: Pair) -> list[Condition]:
+    """Guards of a loop that no later loop can take as its bounds: others in them, or itself, are spread out below."""
+    later = {p for t in _tiles((tile,)) if t is not tile and t.step == 1 and not t.unrolled for p in t.loops}
+    found = []
+    for condition in state.conditions.get(pair[0], ()):
+        if pair[1] not in condition.names():
+            continue
+        others = [(pair[0], n) for n in condition.names() if n != pair[1] and (pair[0], n) in state.spans]
+        spread = any(state.spans[p].size != 1 and p not in later for p in others)
+        if spread or (tile.step > 1 and pair not in later):
+            found.append(condition)
+    return found
+
+
+def _tiles(nodes: tuple[PlanNode, ...]) -> Iterator[Tile]:
+    for node in nodes:
+        if isinstance(node, Tile):
+            yield node
+            yield from _tiles(node.body)
+
+
 def _holds_in(state: State, pair: Pair, condition: Condition, number: int, step: int) -> bool:
     span = Span(state.spans[pair].base + number * step, constant(step))
     found = state.with_spans({pair: span}).condition_range(pair[0], condition)
     return found is not None and found[0] >= 0
 
 
-def _must_unroll(tile: Tile, state: State, trips: int) -> bool:
+def _must_unroll(tile: Tile, state: State, low: int, high: int) -> bool:
     """A step-by-step loop in a guard with a spread-out loop: only known numbers resolve the guard."""
-    if tile.step != 1 or trips > 16:
+    if tile.step != 1 or (high - low) * state.copies > COPIES:
         return False
     for s, loop in tile.loops:
-        for condition in state.conditions.get(s, ()):
-            others = condition.names() - {loop}
-            open_others = [n for n in others if (s, n) in state.spans and state.spans[s, n].size not in (1,)]
-            known = all(state.spans[s, n].base.is_constant and state.spans[s, n].size is not None for n in open_others)
-            if loop in condition.names() and open_others and known:
-                found = state.condition_range(s, condition)
-                if found is None or found[0] < 0:
-                    return True
+        for condition in _spread(tile, state, (s, loop)):
+            others = [state.spans[s, n] for n in condition.names() if n != loop and (s, n) in state.spans]
+            if any(not o.base.is_constant or o.size is None for o in others if o.size != 1):
+                continue
+            span = Span(state.spans[s, loop].base + low, constant(high - low))
+            found = state.with_spans({(s, loop): span}).condition_range(s, condition)
+            if condition.equal or found is None or found[0] < 0:
+                return True
     return False
 
 
