@@ -10,6 +10,7 @@ from dovetail.ir.program import Combine, Program, Role
 from dovetail.schedule.facts import Facts, facts_of
 from dovetail.schedule.fusion import Followers, followers_of
 from dovetail.schedule.machine import Machine, machine_of
+from dovetail.schedule.rows import row_run
 from dovetail.schedule.order import Order, best_order, unrolled_loop
 from dovetail.schedule.tiling import tilings
 from dovetail.targets.model import Target
@@ -26,7 +27,7 @@ def default_plan(program: Program, target: Target, threads: int) -> Plan:
         if program.statements[group[0]].seq:
             nodes.append(planner.sequence(group))
         elif group[0] not in planner.done:
-            nodes += planner.statement(group[0])
+            nodes += planner.rows(group[0]) or planner.statement(group[0])
     return Plan(tuple(nodes), tuple(planner.holds), note="analytic model")
 
 
@@ -75,6 +76,36 @@ class _Planner:
             followers = Followers()
         self.done |= set(followers.statements)
         return [self.reduction(facts, order, followers, in_sequence)]
+
+    # -- statements that share their rows
+
+    def rows(self, number: int) -> list[PlanNode]:
+        """Softmax and its like: every statement of a row before the next row."""
+        run = row_run(self.program, number, self.done)
+        if run is None:
+            return []
+        body: list[PlanNode] = []
+        held = [Hold(t, self.registers) for t in run.scalars]
+        held += [Hold(t, self.target.main.name) for t in run.scratch]
+        for n, row in run.rows:
+            facts = facts_of(self.program, n)
+            self.done.add(n)
+            lanes, width = self.row_lanes(facts, row)
+            leaf = Leaf(n, lanes, width)
+            out = facts.out.access.tensor
+            if facts.reduced and out not in run.scalars:
+                held.append(Hold(out, self.registers))
+            body.append(leaf)
+        return [Tile(self.name("row"), run.rows, 1, tuple(body), self.unit, holds=tuple(held))]
+
+    def row_lanes(self, facts: Facts, row: str) -> tuple[str, int]:
+        """Lanes inside a row: a loop that every access walks one by one, or not at all."""
+        for name in reversed(facts.kept + facts.reduced):
+            if name == row or name in facts.guarded or name in facts.uncountable or facts.extents[name] < 2:
+                continue
+            if all(use.stride(name) in (0, 1) for use in (facts.out, *facts.reads)):
+                return name, self.machine.lane_counts(facts)[0]
+        return "", 1
 
     # -- statements without a reduction, or that scatter
 
@@ -150,4 +181,3 @@ class _Planner:
             memory = self.target.main.name
             found.append((at, Hold(use.access.tensor, memory, digits, ahead=ahead, shared=shared and not ahead)))
         return found
-

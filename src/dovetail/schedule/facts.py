@@ -136,4 +136,3 @@ def _use(program: Program, access: Access, extents: dict[str, int], sizes: dict[
 
 def _number(index: Index | None, sizes: dict[str, int]) -> int | None:
     return None if index is None else index.evaluate(sizes)
-

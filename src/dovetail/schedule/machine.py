@@ -25,11 +25,11 @@ class Machine:
     cache_bytes_per_cycle: tuple[float, ...]
     """From the next level outwards into each cache; the last is main memory."""
     join_cycles: float = 10.0
-    loop_cycles: float = 0.6
-    enter_cycles: float = 8.0
+    loop_cycles: float = 0.3
+    enter_cycles: float = 16.0
     """Starting the innermost loop."""
-    tile_cycles: float = 12.0
-    copy_cycles: float = 1.5
+    tile_cycles: float = 14.0
+    copy_cycles: float = 1.0
     """Moving one element to another layout, one by one."""
     page_bytes: int = 4096
     line_bytes: int = 64
@@ -37,6 +37,18 @@ class Machine:
     scatter_cycles: float = 1.2
     """Moving one lane of a vector to or from a place of its own."""
     associativity: int = 8
+    exposed: float = 0.26
+    """How much of the time to move data between caches is not hidden behind arithmetic."""
+    page_cycles: float = 3.0
+    """Reading from another page than the step before."""
+    scattered_lines: float = 1.75
+    """How much dearer lines are that do not follow each other in memory."""
+    line_cost: tuple[float, ...] = (0.5, 1.5, 4.0, 6.0)
+
+    def line_cycles(self, footprint_bytes: int) -> float:
+        """Bringing one line of data of this size into the innermost cache, when lines follow each other."""
+        level = next((n for n, size in enumerate(self.caches) if footprint_bytes <= size), len(self.caches))
+        return self.line_cost[min(level, len(self.line_cost) - 1)]
 
     def ways(self, stride_bytes: int) -> float:
         """How many lines this far apart the innermost cache holds at once."""

@@ -122,7 +122,7 @@ def _depth_blocks(facts: Facts, tiling: Tiling, machine: Machine) -> Iterator[tu
         return
     longest = max(plain, key=lambda n: facts.extents[n])
     rest = prod(facts.extents[n] for n in facts.reduced if n != longest)
-    for share in (0.5, 1.0):
+    for share in (0.5, 1.0, 4.0):
         most = int(machine.caches[0] * share) // (tiling.span * facts.out.bytes * rest)
         if most >= 32 and facts.extents[longest] > most * 1.2:
             parts = ceil(facts.extents[longest] / most)
@@ -170,13 +170,25 @@ def _costed(
     again = (machine.load_cycles(dtype, width) + machine.store_cycles(dtype, width)) / width
     if facts.out.stride(tiling.lanes) != 1:
         again = 2 * machine.scatter_cycles
-    resumed = (rounds - 1) * outputs * again
+    resumed = (rounds - 1) * outputs * again + rounds * _output_cycles(facts, tiling, machine, outer)
     compute = (tiling.cycles + resumed) / threads * max(1.0, balance)
     moved = traffic(_tiled(facts, tiling, outer, trips, inner, threads), accesses, machine.caches, 64)
     near = sum(b / machine.cache_bytes_per_cycle[n] for n, b in enumerate(moved[:-1]))
     far = moved[-1] * share / machine.cache_bytes_per_cycle[-1]
     barriers = machine.barrier_cycles * (rounds * (1 + bool(packs)) if threads > 1 else 0)
-    return Order(tiling, outer, inner, packs, max(compute + 0.3 * near, far) + packing + barriers)
+    return Order(tiling, outer, inner, packs, max(compute + machine.exposed * near, far) + packing + barriers)
+
+
+def _output_cycles(facts: Facts, tiling: Tiling, machine: Machine, outer: tuple[OuterTile, ...]) -> float:
+    """Bringing in the lines of the output once, tile by tile; cheap where tiles follow each other along memory."""
+    outputs = prod(facts.extents[n] for n in facts.kept)
+    rows = tiling.rows * prod(facts.extents[n] for n in tiling.inside)
+    along = facts.out.stride(tiling.lanes) == 1
+    short = (tiling.span if tiling.lanes in facts.kept else 1) if along else rows
+    lines = ceil(short * facts.out.bytes / machine.line_bytes) / short * outputs
+    last = outer[-1][0] if outer else ""
+    follows = last == tiling.lanes if along else facts.out.stride(last) == 1
+    return lines * machine.line_cycles(outputs * facts.out.bytes) * (1.0 if follows else machine.scattered_lines)
 
 
 def _trips(facts: Facts, outer: tuple[OuterTile, ...]) -> tuple[int, ...]:
@@ -210,9 +222,7 @@ def _tiled(
 def _accesses(facts: Facts) -> tuple[TiledAccess, ...]:
     found = []
     for use, passes in (*((u, 1) for u in facts.reads), (facts.out, 2)):
-        dims = tuple(
-            tuple((n, i.coefficient(n)) for n in i.names() if i.coefficient(n)) for i in use.access.indices
-        )
+        dims = tuple(tuple((n, i.coefficient(n)) for n in i.names() if i.coefficient(n)) for i in use.access.indices)
         found.append(TiledAccess(dims, use.bytes, passes))
     return tuple(found)
 
@@ -266,18 +276,16 @@ def _direct_cycles(
         if stride in (0, use.bytes):
             return 0.0
         straddle = 0.3 * tiling.vectors if stride % machine.line_bytes else 0.0
-        page = 1.5 if stride >= machine.page_bytes else 0.0
+        page = machine.page_cycles if stride >= machine.page_bytes else 0.0
         depth = facts.extents[inner[-1]]
         conflict = 3.0 if depth > machine.ways(stride) / 2 else 0.0
         return steps * (straddle + page + conflict)
-    page = 1.5 if stride >= machine.page_bytes / 2 and facts.extents[inner[-1]] > 32 else 0.0
+    page = machine.page_cycles if stride >= machine.page_bytes / 2 and facts.extents[inner[-1]] > 32 else 0.0
     conflict = 0.7 if rows and tiling.rows > machine.ways(rows) / 2 else 0.0
     return steps * (page + tiling.rows * conflict)
 
 
-def _panel(
-    facts: Facts, number: int, loop: str, span: int, inner: tuple[str, ...], whole: bool
-) -> tuple[Digit, ...]:
+def _panel(facts: Facts, number: int, loop: str, span: int, inner: tuple[str, ...], whole: bool) -> tuple[Digit, ...]:
     """``span`` neighbours along ``loop`` side by side: d1/16, d0, d1%16; or the loop's dimension last."""
     indices = facts.reads[number].access.indices
     dimension = next(d for d, i in enumerate(indices) if loop in i.names())

@@ -123,13 +123,12 @@ def _rows(
         yield Tiling(lanes, width, vectors, across, rows, inside, packed, cycles)
 
 
-def registers_used(
-    facts: Facts, lanes: str, vectors: int, across: str, rows: int, inside: tuple[str, ...] = ()
-) -> int:
+def registers_used(facts: Facts, lanes: str, vectors: int, across: str, rows: int, inside: tuple[str, ...] = ()) -> int:
     """Accumulators, the vectors loaded per step, and one for a broadcast or a product in flight."""
     moving = [use for use in facts.reads if use.stride(lanes) != 0]
     fixed = [use for use in facts.reads if use.stride(lanes) == 0]
-    shared = sum(vectors for use in moving if use.stride(across) == 0 or not across)
+    again = {id(use): prod(facts.extents[n] for n in inside if use.stride(n) != 0) for use in moving}
+    shared = sum(vectors * again[id(use)] for use in moving if use.stride(across) == 0 or not across)
     single = 1 if any(use.stride(across) != 0 for use in moving) and across else 0
     accumulators = rows * vectors * prod(facts.extents[n] for n in inside) if facts.reduced else 0
     scratch = (1 if fixed else 0) + (0 if facts.is_contraction else 2)
