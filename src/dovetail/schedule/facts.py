@@ -12,7 +12,9 @@ from dovetail.schedule.lower.state import row_major
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """One access of a statement. ``strides``: elements between neighbours along each loop; None: not affine in it."""
+    """One access of a statement. ``strides``: elements between neighbours along each loop; None: not affine in it.
+
+    A constant whose shape is known at run time only counts as an input."""
 
     access: Access
     strides: dict[str, int | None]
@@ -131,7 +133,8 @@ def _use(program: Program, access: Access, extents: dict[str, int], sizes: dict[
             before = strides.get(name, 0)
             known = not nested and step is not None and before is not None
             strides[name] = before + c * step if known and before is not None and step is not None else None
-    return Use(access, strides, tensor.dtype.bytes, tensor.role, tensor.dtype.name)
+    fixed = tensor.role is not Role.CONST or all(extent.is_constant for extent in tensor.shape)
+    return Use(access, strides, tensor.dtype.bytes, tensor.role if fixed else Role.IN, tensor.dtype.name)
 
 
 def _number(index: Index | None, sizes: dict[str, int]) -> int | None:

@@ -28,9 +28,17 @@ DTypes = Mapping[str, DType]
 def lane_counts(statement: Statement, dtypes: DTypes, instructions: Repertoire) -> tuple[int, ...]:
     """Widths, widest first, at which all of ``statement`` has instructions; always ends in 1."""
     out = dtypes[statement.out.tensor]
-    own = statement_type(statement.value, dtypes, out)
+    own = moved_type(statement, dtypes)
     needs = frozenset(_statement(statement, dtypes, own, out))
     return tuple(w for w in instructions.widths(own.name) if w == 1 or _available(instructions, needs, w))
+
+
+def moved_type(statement: Statement, dtypes: DTypes) -> DType:
+    """The type a statement's values pass through: its arithmetic's, or for a plain copy the elements' own."""
+    out, value = dtypes[statement.out.tensor], statement.value
+    if statement.combine is Combine.SET and isinstance(value, Read) and dtypes[value.access.tensor] == out:
+        return out
+    return statement_type(value, dtypes, out)
 
 
 @lru_cache(maxsize=4096)

@@ -18,7 +18,6 @@ from dovetail.ir.expr import (
     Read,
     argument_types,
     names,
-    statement_type,
     value_type,
 )
 from dovetail.ir.index import Access, Condition, Index, constant, variable
@@ -27,6 +26,7 @@ from dovetail.ir.nest import Buffer, Call, Cell, Node, Number, Operand, Place, V
 from dovetail.ir.plan import Leaf
 from dovetail.ir.primitives import PRIMITIVES
 from dovetail.ir.program import Combine, Statement
+from dovetail.schedule.lanes import moved_type
 from dovetail.schedule.lower.state import InMemory, InRegisters, Span, State, Workshop, alloc, points
 from dovetail.schedule.repertoire import Entry
 
@@ -134,7 +134,7 @@ class _Builder:
     def point(self) -> None:
         statement = self.statement
         held = self.state.held.get(statement.out.tensor)
-        own = statement_type(statement.value, self.shop.dtypes, self.out_dtype)
+        own = moved_type(statement, self.shop.dtypes)
         lanes = self.wide if self.varies(statement.value) or self.out_has_lanes() else 1
         if isinstance(held, InRegisters):
             self.into_register(held, own)

@@ -161,8 +161,8 @@ class _Check:
         if memory.kind is not MemoryKind.REGISTERS:
             if not writers or hold.digits:
                 self.layout(hold, len(tensor.shape))
-            if hold.ahead and tensor.role is not Role.CONST:
-                raise PlanError(f"'{hold}': it is not a constant")
+            if hold.ahead and (tensor.role is not Role.CONST or not all(e.is_constant for e in tensor.shape)):
+                raise PlanError(f"'{hold}': it is not a constant of fixed shape")
             if writers:
                 self.scratch(hold, tensor, numbers, parallel)
             return
