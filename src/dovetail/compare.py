@@ -6,7 +6,7 @@ Small whole numbers make every sum exact, so nothing may differ. A program with 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
@@ -104,6 +104,25 @@ def compare(
     total = sum(v.size for v in values)
     zeros = sum(int(np.count_nonzero(v == 0)) for v in values) / total if total else 0.0
     return Comparison(tuple(classes), inexact, bound, zeros)
+
+
+def compare_elements(
+    program: Program,
+    sizes: Mapping[str, int],
+    values: Sequence[tuple[str, tuple[int, ...], np.generic, np.generic]],
+    whole: bool = True,
+) -> str:
+    """Single elements (output, place, found, wanted): the first wrong one in words, "" when there is none."""
+    inexact = inexact_function(program) or not whole
+    bound = _bound(program, sizes) if inexact else 0.0
+    for name in dict.fromkeys(tensor for tensor, _, _, _ in values):
+        rows = [row for row in values if row[0] == name]
+        found, wanted = (np.asarray([row[n] for row in rows]) for n in (2, 3))
+        error = _errors(found, wanted, program.tensor(name).dtype)
+        for (_, place, one, other), size in zip(rows, error, strict=True):
+            if size > bound:
+                return f"{name}[{', '.join(map(str, place))}] is {one}, {other} expected"
+    return ""
 
 
 def inexact_function(program: Program) -> str:

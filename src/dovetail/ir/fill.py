@@ -28,10 +28,13 @@ _MAX_STEPS = 256
 """Steps of a recurrence after which its numbers have grown as far as they will, or never will."""
 
 
-def fill(program: Program, seed: int, sizes: Mapping[str, int] | None = None) -> dict[str, Array]:
+def fill(
+    program: Program, seed: int, sizes: Mapping[str, int] | None = None, period: int = 0
+) -> dict[str, Array]:
     """An array for each input of ``program``, the same ones for the same ``seed``. Few elements are zero.
 
-    Floats are positive when the program takes roots, logarithms or quotients.
+    Floats are positive when the program takes roots, logarithms or quotients. With ``period`` numbers repeat after
+    that many: large arrays are then filled as fast as memory allows.
     """
     bound = bind_sizes(program, {}, sizes)
     size = next((m for m in MAGNITUDES if sums_are_exact(program, bound, m)), 1)
@@ -45,7 +48,9 @@ def fill(program: Program, seed: int, sizes: Mapping[str, int] | None = None) ->
         if tensor.name in indices:
             filled[tensor.name] = _indices(rng, shape, indices[tensor.name]).astype(tensor.dtype.numpy)
         else:
-            filled[tensor.name] = _numbers(rng, tensor, shape, size, positive)
+            count = math.prod(shape)
+            some = _numbers(rng, tensor, (min(count, period),) if period else shape, size, positive)
+            filled[tensor.name] = _repeated(some, shape) if period else some
     return filled
 
 
@@ -138,6 +143,18 @@ def _numbers(rng: np.random.Generator, tensor: Tensor, shape: tuple[int, ...], s
         if tensor.dtype.kind is not Kind.UNSIGNED:
             values = values * (2 * rng.integers(0, 2, shape) - 1)
     return values.astype(tensor.dtype.numpy)
+
+
+def _repeated(block: Array, shape: tuple[int, ...]) -> Array:
+    """An array of ``shape`` that holds ``block`` again and again."""
+    count, length = math.prod(shape), block.size
+    if count <= length:
+        return block[:count].reshape(shape)
+    rounds = count // length
+    flat = np.empty(count, block.dtype)
+    flat[: rounds * length].reshape(rounds, length)[...] = block
+    flat[rounds * length :] = block[: count - rounds * length]
+    return flat.reshape(shape)
 
 
 def _indices(rng: np.random.Generator, shape: tuple[int, ...], allowed: Interval) -> Array:
