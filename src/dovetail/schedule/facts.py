@@ -93,7 +93,7 @@ def facts_of(program: Program, number: int) -> Facts:
         frozenset(hard),
         tuple(loop.name for loop in statement.loops if loop.name in used),
         tuple(loop.name for loop in statement.loops if loop.name not in used),
-        frozenset((n, loop) for n in range(len(reads)) for loop in extents if _packable(reads, out, guarded, n, loop)),
+        frozenset((n, loop) for n in range(len(reads)) for loop in extents if _packable(reads, out, guarded, dynamic, n, loop)),
         _is_contraction(statement),
     )
 
@@ -105,7 +105,9 @@ def _is_contraction(statement: Statement) -> bool:
     return all(isinstance(a, Read) or (isinstance(a, Cast) and isinstance(a.arg, Read)) for a in value.args)
 
 
-def _packable(reads: tuple[Use, ...], out: Use, guarded: frozenset[str], number: int, loop: str) -> bool:
+def _packable(
+    reads: tuple[Use, ...], out: Use, guarded: frozenset[str], dynamic: frozenset[str], number: int, loop: str
+) -> bool:
     """The loop alone walks one dimension of the read, and nothing about it is guarded."""
     use = reads[number]
     indices = use.access.indices
@@ -113,6 +115,8 @@ def _packable(reads: tuple[Use, ...], out: Use, guarded: frozenset[str], number:
     if not once or sum(loop in i.names() for i in indices) != 1:
         return False
     plain = all(i.is_affine and len(i.terms) <= 1 and i.const == 0 for i in indices)
+    if any(c != 1 and name in dynamic for i in indices for name, c in i.terms):
+        return False
     return plain and (use.role is Role.CONST or not any(guarded & i.names() for i in indices))
 
 

@@ -13,7 +13,7 @@ from dovetail.base.dtypes import compute_type
 from dovetail.base.errors import PlanError
 from dovetail.ir.expr import Literal, Read
 from dovetail.ir.index import Access, Condition, Index, constant, variable
-from dovetail.ir.interval import simplify
+from dovetail.ir.interval import interval, simplify
 from dovetail.ir.nest import Barrier, Buffer, Call, Cell, Node, When
 from dovetail.ir.plan import Digit, Hold, Leaf, PlanNode, Tile
 from dovetail.ir.program import Combine, Loop, Statement
@@ -21,6 +21,8 @@ from dovetail.schedule.lower.leaf import unrolled
 from dovetail.schedule.lower.state import InMemory, InRegisters, Join, Span, State, Workshop, alloc, points, row_major
 from dovetail.targets.model import MemoryKind
 
+Region = tuple[tuple[Index, ...], tuple[Index, ...], tuple[Index, ...]]
+"""Per dimension: the first element, how many there is room for, how many there are."""
 Lower = Callable[[Workshop, tuple[PlanNode, ...], State], tuple[Node, ...]]
 
 
@@ -191,12 +193,12 @@ def _memory(
     written = [leaf for child in body for leaf in _leaves(child) if _writes(shop, leaf, hold.tensor)]
     if written:
         return _scratch(shop, hold, written[0], rest, body, state, lower)
-    base, extents = _read_region(shop, hold.tensor, body, state)
+    base, extents, filled = _read_region(shop, hold.tensor, body, state)
     shape = held_shape(hold.digits, extents, state)
     buffer = Buffer(shop.fresh("h"), hold.memory, shop.dtypes[hold.tensor], shape, tensor=hold.tensor)
     shop.strides[buffer.name] = row_major(shape)
-    copy, plan = _copy(shop, hold, buffer.name, base, extents, state)
-    inner = state.with_spans({(copy, f"e{d}"): Span(constant(0), e) for d, e in enumerate(extents)})
+    copy, plan = _copy(shop, hold, buffer.name, base, filled, state)
+    inner = state.with_spans({(copy, f"e{d}"): Span(constant(0), e) for d, e in enumerate(filled)})
     alias = InMemory(buffer.name, (constant(0),) * len(base), hold.digits)
     fill = lower(shop, (plan,), inner.with_held(buffer.name, alias))
     padded = copy in shop.padded_copies
@@ -222,7 +224,7 @@ def _scratch(
     lower: Lower,
 ) -> tuple[Node, ...]:
     """A temporary that only ``body`` sees: as much of it as is alive at once."""
-    base, extents = _region(writer.statement, shop.statements[writer.statement].out, state)
+    base, extents, _ = _region(writer.statement, shop.statements[writer.statement].out, state)
     digits = hold.digits or tuple(Digit(d) for d in range(len(base)))
     shape = held_shape(digits, extents, state)
     buffer = Buffer(shop.fresh("h"), hold.memory, shop.dtypes[hold.tensor], shape, tensor=hold.tensor)
@@ -233,26 +235,36 @@ def _scratch(
     )
 
 
-def _read_region(
-    shop: Workshop, tensor: str, body: tuple[PlanNode, ...], state: State
-) -> tuple[tuple[Index, ...], tuple[Index, ...]]:
-    """First element and extents, per dimension, of what is read of ``tensor`` inside."""
-    found: set[tuple[tuple[Index, ...], tuple[Index, ...]]] = set()
+def _read_region(shop: Workshop, tensor: str, body: tuple[PlanNode, ...], state: State) -> Region:
+    """What is read of ``tensor`` inside."""
+    found: set[Region] = set()
     for leaf in (leaf for child in body for leaf in _leaves(child)):
         statement = shop.statements[leaf.statement]
         for access in statement.reads():
             if access.tensor == tensor:
                 found.add(_region(leaf.statement, access, state))
+                if statement.where and not _is_inside(shop, leaf.statement, access, state):
+                    raise PlanError(
+                        f"'{access}' cannot be held: conditions keep part of it away", where=statement.place
+                    )
     if len(found) != 1:
         raise PlanError(f"'{tensor}' is read in {len(found)} different ways under the tile that holds it")
     return found.pop()
 
 
-def _region(number: int, access: Access, state: State) -> tuple[tuple[Index, ...], tuple[Index, ...]]:
+def _is_inside(shop: Workshop, number: int, access: Access, state: State) -> bool:
+    """All that a copy would touch is surely there."""
+    base, _, filled = _region(number, access, state)
+    shape = shop.program.tensor(access.tensor).shape
+    gaps = [gap for b, e, n in zip(base, filled, shape, strict=True) for gap in (b, n - b - e)]
+    return all((interval(gap, state.ranges) or (-1, -1))[0] >= 0 for gap in gaps)
+
+
+def _region(number: int, access: Access, state: State) -> Region:
     bases = state.bases(number)
-    extents = []
+    extents, filled = [], []
     for index in access.indices:
-        extent = constant(1)
+        extent = there = constant(1)
         for name in index.names():
             span = state.spans.get((number, name))
             if span is not None:
@@ -260,8 +272,12 @@ def _region(number: int, access: Access, state: State) -> tuple[tuple[Index, ...
                 if c <= 0 or not index.is_affine:
                     raise PlanError(f"'{access}' cannot be held: index {index}")
                 extent = extent + (span.extent - 1) * c
+                there = there + ((span.extent if span.valid is None else span.valid) - 1) * c
+        if (interval(extent, state.ranges) or (-1, -1))[0] < 0:
+            raise PlanError(f"'{access}' cannot be held: nothing of it may be there", why=f"extent {extent}")
         extents.append(extent)
-    return tuple(simplify(i.substitute(bases), state.ranges) for i in access.indices), tuple(extents)
+        filled.append(there)
+    return tuple(simplify(i.substitute(bases), state.ranges) for i in access.indices), tuple(extents), tuple(filled)
 
 
 def held_shape(digits: tuple[Digit, ...], extents: tuple[Index, ...], state: State) -> tuple[Index, ...]:

@@ -195,7 +195,7 @@ def _dynamic(shop: Workshop, tile: Tile, state: State, extent: Index) -> tuple[N
 
 
 def _dynamic_edge(shop: Workshop, tile: Tile, state: State, whole: Index, extent: Index) -> tuple[Node, ...]:
-    rest = simplify(extent - whole * tile.step, state.ranges)
+    rest = simplify(extent % tile.step, state.ranges)
     start = whole * tile.step
     if _lanes_only(tile):
         single = all(leaf.width == tile.step for leaf in leaves(tile.body))
