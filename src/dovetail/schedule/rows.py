@@ -52,6 +52,8 @@ def _row(program: Program, number: int, wanted: str, dims: dict[str, int], rows:
         return None
     if statement.combine is not Combine.SET and len(facts.kept) != 1:
         return None
+    if sum(s.out.tensor == statement.out.tensor for s in program.statements) > 1:
+        return None
     for name in [wanted] if wanted else list(facts.kept):
         if name not in facts.kept or (rows and _extent(statement, name) != _first_extent(program, rows)):
             continue
