@@ -4,7 +4,7 @@
  -> for k<64, p<3136,      c<64: y[k, p] += x[c, p] * w[k, c]
 
 The arrays stay as they are in memory: only their description changes, so the result is the same bits.
-Loops of one iteration go too, and statements of none.
+Loops of one iteration go too, and statements of none; what is read in strides and often is copied together first.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from dataclasses import replace
 
 from dovetail.ir.expr import Expr, Position, Read, rebuild, walk
 from dovetail.ir.index import Access, Condition, Index, affine, constant, variable
-from dovetail.ir.program import Loop, Program, Statement, Tensor
+from dovetail.ir.program import Combine, Loop, Program, Statement, Tensor
 from dovetail.schedule.empty import without_empty_statements
+from dovetail.schedule.strided import gather_strided
 from dovetail.schedule.sums import with_wide_sums
 
 
@@ -23,7 +24,7 @@ def collapse(program: Program) -> Program:
     """``program`` with as few loops and dimensions as describe the same memory accesses."""
     program = with_wide_sums(without_empty_statements(program))
     program = _without_unit_loops(program)
-    program = _without_unit_dimensions(program)
+    program = gather_strided(_without_unit_dimensions(program))
     while (pair := _joinable(program)) is not None:
         program = _joined(program, *pair)
     return program
@@ -91,6 +92,8 @@ def _close(program: Program, joint: Joint, names: Names) -> tuple[Joint, Names] 
                 for access in _direct(statement):
                     if access.tensor != tensor:
                         continue
+                    if _is_copy(statement, joint):
+                        continue
                     loops = _pair(statement, access, d)
                     if loops is None or names.get(number, loops) != loops:
                         return None
@@ -105,6 +108,14 @@ def _close(program: Program, joint: Joint, names: Names) -> tuple[Joint, Names] 
             changed |= bool(grown)
             joint |= grown
     return joint, names
+
+
+def _is_copy(statement: Statement, joint: Joint) -> bool:
+    """It fills a temporary from elsewhere in strides: its loops stay two, only the place it writes is spelled anew."""
+    if statement.out.tensor not in joint or statement.combine is not Combine.SET or statement.where:
+        return False
+    value = statement.value
+    return isinstance(value, Read) and any(abs(c) > 1 for i in value.access.indices for _, c in i.terms)
 
 
 def _grow(program: Program, number: int, outer: str, inner: str, joint: Joint) -> Joint | None:
@@ -162,8 +173,17 @@ def _joined(program: Program, joint: Joint, names: Names) -> Program:
     for number, statement in enumerate(program.statements):
         if number in names:
             statement = _joined_statement(statement, joint, *names[number])
+        elif _is_copy(statement, joint):
+            d = joint[statement.out.tensor]
+            flat = _flattened(statement.out, d, program.tensor(statement.out.tensor).shape[d + 1].const)
+            statement = replace(statement, out=flat)
         statements.append(statement)
     return replace(program, tensors=tensors, statements=tuple(statements))
+
+
+def _flattened(access: Access, d: int, extent: int) -> Access:
+    merged = access.indices[d] * extent + access.indices[d + 1]
+    return Access(access.tensor, (*access.indices[:d], merged, *access.indices[d + 2 :]))
 
 
 def _joined_shape(tensor: Tensor, d: int) -> Tensor:

@@ -55,11 +55,20 @@ class Facts:
         for index in self.statement.out.indices:
             if not index.is_affine or any(True for _ in index.reads()):
                 return False
-            loops = [n for n in index.names() if n in self.extents]
-            if len(loops) > 1 or set(loops) & seen or any(index.coefficient(n) < 1 for n in loops):
+            loops = sorted((index.coefficient(n), n) for n in index.names() if n in self.extents)
+            if {n for _, n in loops} & seen or not self._digits(loops):
                 return False
-            seen |= set(loops)
+            seen |= {n for _, n in loops}
         return True
+
+    def _digits(self, loops: list[tuple[int, str]]) -> bool:
+        """Every sum of these multiples has only one reading, as digits of a number have."""
+        reach = 1
+        for c, name in loops:
+            if c < reach:
+                return False
+            reach = c * max(1, self.extents[name])
+        return len(loops) < 2 or not self.dynamic & {n for _, n in loops}
 
     @property
     def points(self) -> int:
@@ -93,7 +102,9 @@ def facts_of(program: Program, number: int) -> Facts:
         frozenset(hard),
         tuple(loop.name for loop in statement.loops if loop.name in used),
         tuple(loop.name for loop in statement.loops if loop.name not in used),
-        frozenset((n, loop) for n in range(len(reads)) for loop in extents if _packable(reads, out, guarded, dynamic, n, loop)),
+        frozenset(
+            (n, loop) for n in range(len(reads)) for loop in extents if _packable(reads, out, guarded, dynamic, n, loop)
+        ),
         _is_contraction(statement),
     )
 

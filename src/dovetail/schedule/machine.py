@@ -37,8 +37,8 @@ class Machine:
     scatter_cycles: float = 1.2
     """Moving one lane of a vector to or from a place of its own."""
     associativity: int = 8
-    exposed: float = 0.26
-    """How much of the time to move data between caches is not hidden behind arithmetic."""
+    exposed: tuple[float, ...] = (0.26, 0.6)
+    """How much of the time to fill each cache from the next one is not hidden behind arithmetic."""
     page_cycles: float = 3.0
     """Reading from another page than the step before."""
     scattered_lines: float = 1.75

@@ -173,10 +173,11 @@ def _costed(
     resumed = (rounds - 1) * outputs * again + rounds * _output_cycles(facts, tiling, machine, outer)
     compute = (tiling.cycles + resumed) / threads * max(1.0, balance)
     moved = traffic(_tiled(facts, tiling, outer, trips, inner, threads), accesses, machine.caches, 64)
-    near = sum(b / machine.cache_bytes_per_cycle[n] for n, b in enumerate(moved[:-1]))
+    shown = machine.exposed
+    near = sum(shown[min(n, len(shown) - 1)] * b / machine.cache_bytes_per_cycle[n] for n, b in enumerate(moved[:-1]))
     far = moved[-1] * share / machine.cache_bytes_per_cycle[-1]
     barriers = machine.barrier_cycles * (rounds * (1 + bool(packs)) if threads > 1 else 0)
-    return Order(tiling, outer, inner, packs, max(compute + machine.exposed * near, far) + packing + barriers)
+    return Order(tiling, outer, inner, packs, max(compute + near, far) + packing + barriers)
 
 
 def _output_cycles(facts: Facts, tiling: Tiling, machine: Machine, outer: tuple[OuterTile, ...]) -> float:

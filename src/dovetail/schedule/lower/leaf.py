@@ -6,6 +6,8 @@ multiply-adds; each value is loaded once.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from dovetail.base.dtypes import DTYPES, DType, compute_type
 from dovetail.base.errors import MappingError, PlanError
 from dovetail.ir.expr import (
@@ -41,18 +43,18 @@ def unrolled(shop: Workshop, leaf: Leaf, state: State) -> tuple[Node, ...]:
     rest = {name: state.spans[leaf.statement, name] for name in order}  # lanes fastest: one broadcast alive at a time
     sizes = tuple(_steps(name, span, leaf) for name, span in rest.items())
     plain: list[tuple[int, ...]] = []
-    guarded: list[tuple[tuple[int, ...], tuple[Condition, ...]]] = []
+    guarded: dict[tuple[Condition, ...], list[tuple[int, ...]]] = {}
     for offsets in points(sizes):
         open_conditions = _conditions(state, leaf, rest, offsets)
         if open_conditions is None:
             continue
         if open_conditions:
-            guarded.append((offsets, open_conditions))
+            guarded.setdefault(open_conditions, []).append(offsets)
         else:
             plain.append(offsets)
     nodes = _Builder(shop, leaf, state, rest).build(plain) if plain else ()
-    for offsets, conditions in guarded:
-        nodes += (When(conditions, _Builder(shop, leaf, state, rest).build([offsets])),)
+    for conditions, several in guarded.items():
+        nodes += (When(conditions, _Builder(shop, leaf, state, rest).build(several)),)
     late = state.late.get(leaf.statement, ())
     return (When(late, nodes),) if late and nodes else nodes
 
@@ -66,10 +68,10 @@ def _conditions(
     state: State, leaf: Leaf, rest: dict[str, Span], offsets: tuple[int, ...]
 ) -> tuple[Condition, ...] | None:
     """The conditions that remain to be asked at a point; None when the point is not there."""
-    found: list[Condition] = []
     conditions = state.conditions.get(leaf.statement, ())
-    if not conditions:
-        return ()
+    found = [c for c in _first_lane(leaf, rest, offsets) if not state.always(c)]
+    if not conditions or any(map(state.never, found)):
+        return None if any(map(state.never, found)) else tuple(found)
     values = {**state.bases(leaf.statement)}
     for (name, span), offset in zip(rest.items(), offsets, strict=True):
         values[name] = span.base + offset * (leaf.width if name == leaf.lanes else 1)
@@ -84,6 +86,13 @@ def _conditions(
         if not state.always(here):
             found.append(here)
     return tuple(found)
+
+
+def _first_lane(leaf: Leaf, rest: dict[str, Span], offsets: tuple[int, ...]) -> Iterator[Condition]:
+    """Where only part of a tile exists: its first vector does, each further one only if its first lane does."""
+    for (name, span), offset in zip(rest.items(), offsets, strict=True):
+        if name == leaf.lanes and leaf.width > 1 and span.valid is not None and offset:
+            yield Condition(span.valid - offset * leaf.width - 1)
 
 
 def lanes_always(state: State, leaf: Leaf, condition: Condition) -> bool:
