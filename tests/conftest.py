@@ -1,6 +1,10 @@
-"""Options shared by all tests."""
+"""Options shared by all tests; no test leaves anything in, or takes anything from, the user's cache."""
+
+import os
 
 import pytest
+
+os.environ["DOVETAIL_CACHE"] = "off"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -37,7 +37,7 @@ def explain(program: Program, plan: Plan, target: Target, threads: int, certific
         rows = [f"  {label:<{PAD}}{text}" for label, text in view.rows()]
         parts.append("\n".join([str(view.facts.statement), *rows]))
     if certificate.checks:
-        parts.append("\n".join(["certificate", *(f"  {check}" for check in certificate.checks)]))
+        parts.append("\n".join(["certificate", *(f"  {line}" for line in str(certificate).splitlines())]))
     return "\n\n".join(parts)
 
 

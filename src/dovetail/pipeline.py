@@ -5,30 +5,42 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
+from dovetail.base.errors import CallError, TargetError
 from dovetail.base.limits import DEFAULT_LIMITS, Limits
+from dovetail.certify.certificate import Subject, certify
 from dovetail.codegen.compile import emit_object
-from dovetail.codegen.lower import LlvmModule, lower
+from dovetail.codegen.lower import lower
+from dovetail.compare import Comparison, compare
 from dovetail.explain import explain
+from dovetail.ir.bind import bind_sizes
 from dovetail.ir.certificate import Certificate
+from dovetail.ir.evaluate import evaluate
+from dovetail.ir.fill import fill
 from dovetail.ir.fit import MappingResult
+from dovetail.ir.nest import Nest
 from dovetail.ir.parse import parse
 from dovetail.ir.plan import Plan
 from dovetail.ir.program import Program, Role
 from dovetail.ir.verify import verify as verify_program
 from dovetail.mapping.find import find_mappings
 from dovetail.runtime import pool
+from dovetail.runtime.cache import Cache, open_cache
 from dovetail.runtime.jit import load_object
 from dovetail.runtime.kernel import Code, Kernel
 from dovetail.schedule.collapse import collapse
 from dovetail.schedule.default import default_plan
 from dovetail.schedule.lower.build import build_nest
+from dovetail.stored import Shelf, Stored
+from dovetail.targets.host import missing_features
 from dovetail.targets.load import load_target
 from dovetail.targets.model import Target
 
 T = TypeVar("T")
+UNCHECKED = Certificate("", "", "", ())
 
 
 def program(text: str, name: str = "program", limits: Limits = DEFAULT_LIMITS) -> Program:
@@ -57,58 +69,133 @@ def compile(
     threads: int | None = None,
     constants: Mapping[str, object] | None = None,
     plan: Plan | None = None,
+    cache: bool = True,
 ) -> Kernel:
-    """``program`` as a kernel: a callable over arrays."""
+    """``program`` as a kernel: a callable over arrays, certified, or taken from the cache with its certificate."""
     machine = _target(target)
-    threads = threads or default_threads(machine)
-    clock = _Clock()
-    flat = clock.time("simplify", lambda: collapse(program))
-    plan = plan or clock.time("plan", lambda: default_plan(flat, machine, threads))
-    nest = clock.time("nest", lambda: build_nest(flat, plan, machine))
-    module = clock.time("lower", lambda: lower(nest, machine))
-    code = clock.time("llvm", lambda: emit_object(module, machine))
-    loaded = clock.time("load", lambda: _load(module, code, threads))
-    certificate = Certificate("", "", "", ())
-    views = {t.name: tuple(e.const for e in t.shape) for t in flat.tensors if t.role is Role.CONST}
-    chosen = plan
-    kernel = Kernel(
-        program,
-        plan,
-        machine.name,
-        threads,
-        loaded,
-        certificate,
-        lambda: explain(flat, chosen, machine, threads, certificate),
-        views,
-        seconds=clock.seconds,
-    )
+    threads = _threads(threads, machine)
+    _check(program, machine, constants or {})
+    work = _Compilation(program, machine, threads, open_cache() if cache else None)
+    kernel = work.kernel(plan)
     if constants:
-        clock.time("constants", lambda: kernel.bind(constants))
+        work.time("constants", lambda: kernel.bind(constants))
     return kernel
+
+
+def verify(
+    program: Program,
+    target: str | Path | Target = "host",
+    threads: int | None = None,
+    sizes: Mapping[str, int] | None = None,
+    seed: int = 0,
+) -> Comparison:
+    """Every element that the compiled ``program`` computes from small whole numbers, against the reference."""
+    kernel = compile(program, target, threads)
+    bound = bind_sizes(program, {}, sizes)
+    arrays = fill(program, seed, bound)
+    found = kernel(*(arrays[t.name] for t in program.inputs), sizes=bound or None)
+    several = found if isinstance(found, tuple) else (found,)
+    results = {t.name: array for t, array in zip(program.outputs, several, strict=True)}
+    return compare(program, kernel.plan, bound, results, evaluate(program, arrays, bound))
 
 
 def default_threads(target: Target) -> int:
     """``DOVETAIL_THREADS``, else the cores of the target."""
     wanted = os.environ.get("DOVETAIL_THREADS", "")
-    return max(1, int(wanted)) if wanted.isdigit() else max(1, target.units[0].count[0])
+    if not wanted:
+        return max(1, target.units[0].count[0])
+    return _threads(int(wanted) if wanted.isdigit() else 0, target, f"DOVETAIL_THREADS={wanted}")
 
 
-def _load(module: LlvmModule, code: bytes, threads: int) -> Code:
-    symbols = pool.symbols(relax="pause") if threads > 1 else {}
-    loaded = load_object(code, symbols)
-    return Code(loaded, module.entry, module.shared.bytes, module.private.bytes, module.buffers)
+class _Compilation:
+    """One program on its way through the stages; ``seconds`` says how long each took."""
+
+    def __init__(self, program: Program, target: Target, threads: int, cache: Cache | None) -> None:
+        self.program, self.target, self.threads, self.cache = program, target, threads, cache
+        self.shelf = Shelf(cache, program, target)
+        self.seconds: dict[str, float] = {}
+
+    def kernel(self, given: Plan | None) -> Kernel:
+        """With the plan that is given, or kept, or the default one; with the code that is kept, or new code."""
+        flat = self.time("simplify", lambda: collapse(self.program))
+        plan = given or self.time("plan", lambda: self.shelf.plan(self.threads, lambda: self.plan(flat)))
+        kept = self.time("cache", lambda: self.shelf.kernel(plan))
+        if kept is not None:
+            return self.loaded(flat, plan, kept)
+        nest = self.time("nest", lambda: build_nest(flat, plan, self.target))
+        made = self.code(nest)
+        kernel = self.loaded(flat, plan, made)
+        subject = Subject(flat, plan, nest, self.target, kernel, self.uncertified)
+        kernel.certificate = self.time("certificate", lambda: certify(subject))
+        self.time("cache", lambda: self.shelf.keep_kernel(plan, replace(made, certificate=kernel.certificate)))
+        return kernel
+
+    def plan(self, flat: Program) -> Plan:
+        return default_plan(flat, self.target, self.threads)
+
+    def code(self, nest: Nest) -> Stored:
+        module = self.time("lower", lambda: lower(nest, self.target))
+        code = self.time("llvm", lambda: emit_object(module, self.target))
+        return Stored(module.entry, module.shared, module.private, module.buffers, code, UNCHECKED)
+
+    def loaded(self, flat: Program, plan: Plan, made: Stored) -> Kernel:
+        code = self.time("load", lambda: self.load(made))
+        views = {t.name: tuple(e.const for e in t.shape) for t in flat.tensors if t.role is Role.CONST}
+        kernel = Kernel(
+            self.program,
+            plan,
+            self.target.name,
+            self.threads,
+            code,
+            made.certificate,
+            lambda: explain(flat, plan, self.target, self.threads, kernel.certificate),
+            views,
+            seconds=self.seconds,
+        )
+        return kernel
+
+    def load(self, made: Stored) -> Code:
+        relax = self.target.llvm.relax if self.target.llvm else ""
+        symbols = pool.symbols(relax, self.cache) if self.threads > 1 else {}
+        loaded = load_object(made.code, symbols)
+        return Code(loaded, made.entry, made.shared.bytes, made.private.bytes, made.buffers)
+
+    def uncertified(self, flat: Program, plan: Plan) -> Kernel:
+        """The kernel of another program, for a certificate of this one to look at."""
+        other = _Compilation(flat, self.target, self.threads, self.cache)
+        return other.loaded(flat, plan, other.code(build_nest(flat, plan, self.target)))
+
+    def time(self, name: str, work: Callable[[], T]) -> T:
+        begun = time.perf_counter()
+        result = work()
+        self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - begun
+        return result
 
 
 def _target(target: str | Path | Target) -> Target:
     return target if isinstance(target, Target) else load_target(target)
 
 
-class _Clock:
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
+def _threads(wanted: int | None, target: Target, where: str = "") -> int:
+    if wanted is None:
+        return default_threads(target)
+    if isinstance(wanted, bool) or not isinstance(wanted, int) or not 1 <= wanted <= pool.MAX_THREADS:
+        what = where or f"threads = {wanted!r}"
+        raise CallError(f"{what} is no number of threads", hint=f"a whole number from 1 to {pool.MAX_THREADS}")
+    return wanted
 
-    def time(self, name: str, work: Callable[[], T]) -> T:
-        begun = time.perf_counter()
-        result = work()
-        self.seconds[name] = time.perf_counter() - begun
-        return result
+
+def _check(program: Program, target: Target, constants: Mapping[str, object]) -> None:
+    """Refuse, before any work, what could not be run."""
+    missing = missing_features(target)
+    if missing:
+        raise TargetError(
+            f"this machine cannot run code for '{target.name}'",
+            why=f"it lacks {', '.join(missing)}",
+            hint="target 'host', or dovetail compile --emit to make code for another machine",
+        )
+    known = [t.name for t in program.tensors if t.role is Role.CONST]
+    for name in constants:
+        if name not in known:
+            why = f"its constants: {', '.join(known)}" if known else "it has none"
+            raise CallError(f"'{name}' is not a constant of the program", why=why, hint="declare it: const ...")

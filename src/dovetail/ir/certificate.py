@@ -11,7 +11,7 @@ class Check:
 
     claim: str
     method: str
-    """"isl", "exact evaluation" or "emitted code"."""
+    """"isl", "unification", "equal indices", "exact evaluation" or "emitted code"."""
     detail: str
     passed: bool
     seconds: float = 0.0
@@ -22,15 +22,20 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """All checks of one kernel, for the program and target with these digests."""
+    """All checks of one kernel, for the program, target and plan with these digests.
+
+    ``kept``: the checks were made by an earlier compilation, and came with its code out of the cache.
+    """
 
     program: str
     target: str
     plan: str
     checks: tuple[Check, ...]
+    kept: bool = False
 
     def __str__(self) -> str:
-        return "\n".join(map(str, self.checks))
+        origin = ["from the cache: checked when this code was compiled"] if self.kept else []
+        return "\n".join([*origin, *map(str, self.checks)])
 
     @property
     def holds(self) -> bool:

@@ -142,7 +142,7 @@ def _numbers(rng: np.random.Generator, tensor: Tensor, shape: tuple[int, ...], s
         values = np.where(rng.integers(0, 10, shape) == 0, 0, values)
         if tensor.dtype.kind is not Kind.UNSIGNED:
             values = values * (2 * rng.integers(0, 2, shape) - 1)
-    return values.astype(tensor.dtype.numpy)
+    return np.asarray(values).astype(tensor.dtype.numpy)
 
 
 def _repeated(block: Array, shape: tuple[int, ...]) -> Array:

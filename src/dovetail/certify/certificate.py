@@ -1,0 +1,99 @@
+"""``certify``: a compiled kernel -> its certificate. Nothing is returned for a kernel that fails a check."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+
+from dovetail.base.errors import CertificateError
+from dovetail.certify.cover import cover_checks
+from dovetail.certify.emitted import emitted_check, is_affordable
+from dovetail.certify.exact import exact_check
+from dovetail.certify.fits import fit_checks
+from dovetail.certify.shrink import Instance, calls_estimated, reduced
+from dovetail.certify.sizes import size_choices
+from dovetail.ir.certificate import Certificate, Check
+from dovetail.ir.nest import Nest
+from dovetail.ir.plan import Plan
+from dovetail.ir.program import Program
+from dovetail.ir.work import work
+from dovetail.runtime.kernel import Kernel
+from dovetail.schedule.lower.build import build_nest
+from dovetail.targets.model import Target
+
+WHOLE = "the whole program"
+SMALL_OPERATIONS = 100_000
+"""Programs up to this size are to be compiled in no time."""
+SMALL_CALLS, CALLS = 600, 5000
+"""Instructions to evaluate for small and for other programs; about twenty microseconds each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What is certified: ``flat`` is the program that ``plan`` and ``nest`` were made for.
+
+    ``build`` compiles another program with its plan in the same way, without a certificate.
+    """
+
+    flat: Program
+    plan: Plan
+    nest: Nest
+    target: Target
+    kernel: Kernel
+    build: Callable[[Program, Plan], Kernel]
+
+
+def certify(subject: Subject) -> Certificate:
+    """All checks, or a CertificateError that says which one failed. Code is not run once a check before it failed."""
+    checks: list[Check] = []
+    for check in _checks(subject):
+        checks.append(check)
+        if not check.passed:
+            raise CertificateError(
+                f"the compiled code is not trusted: {check.claim} was not confirmed",
+                where=str(subject.kernel.program),
+                why=f"{check.method}: {check.detail}",
+                hint="another plan, and please report this program: it is a mistake in the compiler or its target file",
+            )
+    program, plan = _digest(str(subject.kernel.program)), _digest(subject.plan.to_json())
+    return Certificate(program, subject.target.digest, plan, tuple(checks))
+
+
+def _checks(subject: Subject) -> Iterator[Check]:
+    flat, plan, kernel, target = subject.flat, subject.plan, subject.kernel, subject.target
+    yield from cover_checks(flat, plan)
+    yield from fit_checks(flat, plan, subject.nest, target)
+    choices = size_choices(flat, plan)
+    small = _instance(flat, plan, choices[0])
+    if small is None:
+        yield exact_check(flat, plan, subject.nest, target, choices, WHOLE)
+    else:
+        nest = build_nest(small.program, small.plan, target)
+        few = size_choices(small.program, small.plan)
+        yield exact_check(small.program, small.plan, nest, target, few, _note(small))
+    lanes = max((leaf.width for leaf in plan.leaves()), default=1)
+    affordable = tuple(c for c in choices if is_affordable(kernel.program, c, lanes, kernel.threads))
+    if affordable or small is None:
+        yield emitted_check(kernel, affordable or choices, WHOLE)
+    else:
+        yield emitted_check(subject.build(small.program, small.plan), few, _note(small))
+
+
+def _instance(program: Program, plan: Plan, sizes: dict[str, int]) -> Instance | None:
+    """A small instance to evaluate; None when the program is small enough as it is, or does not get smaller."""
+    most = SMALL_CALLS if work(program, sizes).operations <= SMALL_OPERATIONS else CALLS
+    calls = calls_estimated(program, plan, sizes)
+    small = reduced(program, plan, sizes, most) if calls > most else None
+    return small if small is not None and small.calls < calls else None
+
+
+def _note(small: Instance) -> str:
+    """The loops of a small instance, for a person."""
+    loops = "; ".join(", ".join(map(str, s.all_loops)) for s in small.program.statements[:3])
+    more = "; ..." if len(small.program.statements) > 3 else ""
+    return f"a small instance ({loops}{more})"
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode()).hexdigest()[:32]

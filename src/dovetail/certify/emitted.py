@@ -1,0 +1,127 @@
+"""On the emitted code: what it computes from small whole numbers is what the program says.
+
+Small programs are compared in every element, larger ones in some elements of every kind of tile (interior, each edge,
+each corner), and those that would take too long by the code of a small instance of the same plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import prod
+from time import perf_counter
+
+import numpy as np
+import numpy.typing as npt
+
+from dovetail.certify.exact import allowance, failure
+from dovetail.certify.sample import evaluate_at, points_needed
+from dovetail.certify.sizes import shown
+from dovetail.compare import compare, compare_elements, tile_classes
+from dovetail.ir.bind import extents
+from dovetail.ir.certificate import Check
+from dovetail.ir.evaluate import evaluate
+from dovetail.ir.fill import fill, sums_are_exact
+from dovetail.ir.program import Program
+from dovetail.ir.work import work
+from dovetail.runtime.kernel import Kernel
+from dovetail.schedule.collapse import collapse
+
+Array = npt.NDArray[np.generic]
+Element = tuple[int, ...]
+CLAIM = "emitted code and program agree"
+METHOD = "emitted code"
+ALL_ELEMENTS = 2_000_000
+"""Points up to which every element is compared: a few milliseconds of NumPy."""
+MOST_BYTES = 64 << 20
+MOST_SECONDS = 0.2
+POINTS = 20_000_000
+"""Points of the reference that one element may need."""
+PERIOD = 65_521
+"""Inputs repeat after this many numbers; prime, so that no row or column repeats with them."""
+
+
+def is_affordable(program: Program, sizes: Mapping[str, int], lanes: int, threads: int) -> bool:
+    """Whether running the code once is cheap enough: memory, and time at a tenth of what the lanes could do."""
+    touched = sum(prod(extents(t, sizes)) * t.dtype.bytes for t in program.tensors)
+    seconds = work(program, sizes).operations / (2e9 * lanes * threads)
+    return touched <= MOST_BYTES and seconds <= MOST_SECONDS
+
+
+def emitted_check(kernel: Kernel, choices: tuple[dict[str, int], ...], note: str) -> Check:
+    """``kernel`` against its program for each choice of run-time sizes; ``note`` says what is being run."""
+    started = perf_counter()
+    details = []
+    for sizes in choices:
+        run = _Run(kernel, sizes, note)
+        passed, detail = run.sampled() if run.is_large else run.complete()
+        details.append(detail)
+        if not passed:
+            return Check(CLAIM, METHOD, detail, False, perf_counter() - started)
+    return Check(CLAIM, METHOD, "; ".join(details), True, perf_counter() - started)
+
+
+@dataclass(frozen=True)
+class _Run:
+    """One call of a kernel that has no constants bound yet."""
+
+    kernel: Kernel
+    sizes: dict[str, int]
+    note: str
+
+    @property
+    def program(self) -> Program:
+        return self.kernel.program
+
+    @property
+    def is_large(self) -> bool:
+        points = sum(prod(x.extent.evaluate(self.sizes) for x in s.all_loops) for s in self.program.statements)
+        return points > ALL_ELEMENTS and not any(s.seq for s in self.program.statements)
+
+    @property
+    def whole(self) -> bool:
+        return sums_are_exact(self.program, self.sizes, 1)
+
+    def results(self) -> tuple[dict[str, Array], dict[str, Array]]:
+        """Inputs and outputs by name."""
+        arrays = fill(self.program, 2, self.sizes, period=PERIOD)
+        given = [arrays[t.name] for t in self.program.inputs]
+        found = self.kernel(*given, sizes=self.sizes or None)
+        several = found if isinstance(found, tuple) else (found,)
+        return arrays, {t.name: a for t, a in zip(self.program.outputs, several, strict=True)}
+
+    def complete(self) -> tuple[bool, str]:
+        arrays, found = self.results()
+        wanted = evaluate(self.program, arrays, self.sizes)
+        compared = compare(self.program, self.kernel.plan, self.sizes, found, wanted, whole=self.whole)
+        if not compared.agrees:
+            return False, failure(compared, self.note, self.sizes)
+        elements = sum(c.elements for c in compared.classes)
+        return True, f"all {elements} elements of {self.note}{shown(self.sizes)}{allowance(compared)}"
+
+    def sampled(self) -> tuple[bool, str]:
+        arrays, found = self.results()
+        chosen = list(self.elements())
+        values: list[tuple[str, Element, np.generic, np.generic]] = []
+        for tensor, element in chosen:
+            if points_needed(self.program, self.sizes, tensor, element) <= POINTS:
+                wanted = evaluate_at(self.program, arrays, self.sizes, tensor, element)
+                values.append((tensor, element, found[tensor][element], wanted))
+        wrong = compare_elements(self.program, self.sizes, values, whole=self.whole)
+        if wrong:
+            return False, f"{wrong}, in {self.note}{shown(self.sizes)}"
+        return True, f"{len(values)} elements of {self.note}{shown(self.sizes)}, some of every kind of tile"
+
+    def elements(self) -> Iterator[tuple[str, Element]]:
+        """The last and another element of every kind of tile."""
+        flat = collapse(self.program)
+        rng = np.random.default_rng(3)
+        for tensor in self.program.outputs:
+            merged = flat.tensor(tensor.name)
+            shape, real = extents(merged, self.sizes), extents(tensor, self.sizes)
+            for _, region in tile_classes(flat, self.kernel.plan, merged, self.sizes):
+                last = tuple(part.stop - 1 for part in region)
+                other = tuple(int(rng.integers(part.start, part.stop)) for part in region)
+                for place in dict.fromkeys((last, other)):
+                    at = np.unravel_index(np.ravel_multi_index(place, shape), real) if shape else ()
+                    yield tensor.name, tuple(int(x) for x in at)

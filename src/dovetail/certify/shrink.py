@@ -1,0 +1,361 @@
+"""A program and its plan made small: a couple of whole tiles and a rest of every loop, tensors cut to match.
+
+    for i<1024, j<1000, k<4096: c[i, j] += a[i, k] * b[k, j]    in tiles of 4, 48/24/8, 256/1
+ -> for i<8, j<88, k<5: ...                                     in tiles of 4, 48/24/8, 2/1
+
+What comes out need not be a smaller case of the same computation, only a valid program of the same structure: both
+the reference and the nest are asked what it means. Loops that walk one dimension shrink together. A dimension loses
+what its indices lose; a condition that bounds a loop from above moves with it. A loop whose dimensions cannot follow
+keeps its extent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import gcd, lcm, prod
+
+from dovetail.base.errors import LimitError, VerifyError
+from dovetail.ir.expr import Expr, Position, Read, rebuild, walk
+from dovetail.ir.index import Access, Condition, Index, Quotient, affine, constant, variable
+from dovetail.ir.plan import Leaf, Plan, PlanNode, Tile
+from dovetail.ir.program import Loop, Program, Statement, Tensor
+from dovetail.ir.verify import verify
+
+Pair = tuple[int, str]
+Dim = tuple[str, int]
+VECTORS = 64
+"""An innermost tile of up to this many vectors stays as it is: it is held in registers."""
+LADDER = ((2, 16), (2, 3), (1, 8), (1, 3), (1, 1))
+"""Rounds of a tile, and the extent up to which a loop that shares an index with another (a window) stays as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """A program with its plan, and about how many instructions its nest calls."""
+
+    program: Program
+    plan: Plan
+    calls: int
+
+
+def reduced(program: Program, plan: Plan, sizes: dict[str, int], budget: int) -> Instance | None:
+    """An instance of at most ``budget`` calls, or the smallest there is; None when nothing gets smaller."""
+    found: Instance | None = None
+    for whole, window in LADDER:
+        small = _shrunk(program, plan, whole, window)
+        if small is None:
+            continue
+        calls = calls_estimated(*small, sizes)
+        if (found is None or calls < found.calls) and _is_valid(small[0]):
+            found = Instance(*small, calls)
+            if calls <= budget:
+                return found
+    return found
+
+
+def _shrunk(program: Program, plan: Plan, whole: int, window: int) -> tuple[Program, Plan] | None:
+    extents = {(n, x.name): x.extent for n, s in enumerate(program.statements) for x in s.all_loops}
+    fixed = {pair: extent.const for pair, extent in extents.items() if extent.is_constant}
+    tiles = _Tiles(fixed, whole)
+    body = tiles.nodes(plan.body)
+    least = _windows(program, fixed, window)
+    wanted = {pair: max(tiles.extent(pair), min(extent, least.get(pair, 1))) for pair, extent in fixed.items()}
+    lost = _Losses(program, fixed, wanted, tiles.together).solve()
+    if not any(lost.values()):
+        return None
+    return _Rewrite(program, lost).rewritten(), Plan(body, plan.holds, plan.note)
+
+
+def _windows(program: Program, extents: dict[Pair, int], window: int) -> dict[Pair, int]:
+    """Loops that share an index with others: short ones stay, long ones keep a few iterations of every kind."""
+    found: dict[Pair, int] = {}
+    for number, statement in enumerate(program.statements):
+        for index in indices(statement):
+            shared = [(number, name) for name in index.names() if (number, name) in extents]
+            if len(shared) > 1:
+                found |= {p: extents[p] if extents[p] <= window else min(4, window) for p in shared}
+    return found
+
+
+def _is_valid(program: Program) -> bool:
+    try:
+        verify(program)
+    except (VerifyError, LimitError):
+        return False
+    return True
+
+
+def calls_estimated(program: Program, plan: Plan, sizes: dict[str, int]) -> int:
+    """About how many instructions the nest of ``plan`` calls: operations and moves of every point or vector."""
+    total = 0
+    for leaf in plan.leaves():
+        statement = program.statements[leaf.statement]
+        points = prod(
+            -(-max(0, loop.extent.evaluate(sizes)) // (leaf.width if loop.name == leaf.lanes else 1))
+            for loop in statement.all_loops
+        )
+        total += points * (1 + sum(1 for _ in walk(statement.value)) // 2)
+    return total
+
+
+# -- tiles
+
+
+class _Tiles:
+    """Shorter steps for the tiles of a plan, from the inside out."""
+
+    def __init__(self, extents: dict[Pair, int], whole: int) -> None:
+        self.extents, self.whole = extents, whole
+        self.cuts: dict[Pair, list[tuple[int, int]]] = {}
+        """Old and new step of the tiles of each loop, innermost first."""
+        self.tiled: set[Pair] = set()
+        self.together: list[tuple[Pair, ...]] = []
+        """Loops that one tile covers."""
+
+    def nodes(self, nodes: tuple[PlanNode, ...]) -> tuple[PlanNode, ...]:
+        return tuple(self.leaf(node) if isinstance(node, Leaf) else self.tile(node) for node in nodes)
+
+    def leaf(self, leaf: Leaf) -> Leaf:
+        if leaf.width > 1:
+            self.cuts[leaf.statement, leaf.lanes] = [(leaf.width, leaf.width)]
+        return leaf
+
+    def tile(self, tile: Tile) -> Tile:
+        body = self.nodes(tile.body)
+        step = self.step(tile)
+        for pair in tile.loops:
+            self.cuts.setdefault(pair, []).append((tile.step, step))
+            self.tiled.add(pair)
+        self.together.append(tile.loops)
+        return replace(tile, body=body, step=step)
+
+    def step(self, tile: Tile) -> int:
+        if any(tile.step >= self.extents.get(pair, tile.step + 1) for pair in tile.loops):
+            return tile.step
+        old, new = max(self.cuts.get(pair, [(1, 1)])[-1] for pair in tile.loops)
+        if self.tiled.isdisjoint(tile.loops) and tile.step <= VECTORS * old:
+            return tile.step
+        return self.cut(tile.step, [(old, new)])
+
+    def extent(self, pair: Pair) -> int:
+        """A couple of the outermost tile, and what the rest becomes by the same rule."""
+        return min(self.extents[pair], self.cut(self.extents[pair], self.cuts.get(pair, [(1, 1)])[::-1]))
+
+    def cut(self, extent: int, cuts: list[tuple[int, int]]) -> int:
+        (old, new), *inner = cuts
+        rounds, rest = divmod(extent, old)
+        if inner:
+            rest = self.cut(rest, inner)
+        return min(rounds, self.whole) * new + (rest if rest < new else new - 1)
+
+
+# -- how much every loop loses
+
+
+class _Losses:
+    """How many iterations each loop loses, so that all uses of a dimension lose the same."""
+
+    def __init__(
+        self, program: Program, extents: dict[Pair, int], wanted: dict[Pair, int], together: list[tuple[Pair, ...]]
+    ) -> None:
+        self.program, self.extents, self.wanted = program, extents, wanted
+        self.parent: dict[Pair | Dim, Pair | Dim] = {}
+        self.grain: dict[Pair, int] = {}
+        for loops in together:
+            for pair in loops[1:]:
+                self.tie(loops[0], pair)
+        for number, statement in enumerate(program.statements):
+            for access in accesses(statement):
+                self.tie_dimensions(number, access)
+            for index in indices(statement):
+                self.note_divisors(number, index, 1)
+
+    def solve(self) -> dict[Pair, int]:
+        frozen: set[Pair | Dim] = set()
+        while True:
+            lost = self.losses(frozen)
+            clash = {self.root(pair) for pair in self.clashes(lost)}
+            if not clash - frozen:
+                return lost
+            frozen |= clash
+
+    def losses(self, frozen: set[Pair | Dim]) -> dict[Pair, int]:
+        kept: dict[Pair | Dim, int] = {}
+        grain: dict[Pair | Dim, int] = {}
+        for pair, extent in self.extents.items():
+            root = self.root(pair)
+            keep = extent if root in frozen else self.wanted[pair]
+            kept[root] = max(kept.get(root, 0), keep)
+            grain[root] = lcm(grain.get(root, 1), self.grain.get(pair, 1))
+        found: dict[Pair, int] = {}
+        for pair, extent in self.extents.items():
+            less, unit = max(0, extent - kept[self.root(pair)]), grain[self.root(pair)]
+            found[pair] = less // unit * unit
+        return found
+
+    def clashes(self, lost: dict[Pair, int]) -> Iterator[Pair]:
+        """Loops of dimensions whose uses do not lose the same: of written tensors, or with extents that differ."""
+        written = {s.out.tensor for s in self.program.statements}
+        uses: dict[Dim, list[tuple[int, Index]]] = {}
+        for number, statement in enumerate(self.program.statements):
+            for access in accesses(statement):
+                for d, index in enumerate(access.indices):
+                    if index.names() and access.tensor in written:
+                        uses.setdefault((access.tensor, d), []).append((number, index))
+        for found in uses.values():
+            if len({loss(lost, number, index) for number, index in found}) > 1:
+                yield from ((n, name) for n, index in found for name in index.names() if (n, name) in lost)
+        for group in self.groups():
+            if len({self.extents[pair] for pair in group}) > 1:
+                yield from group
+
+    def groups(self) -> list[list[Pair]]:
+        found: dict[Pair | Dim, list[Pair]] = {}
+        for pair in self.extents:
+            found.setdefault(self.root(pair), []).append(pair)
+        return list(found.values())
+
+    def tie_dimensions(self, number: int, access: Access) -> None:
+        """A loop that walks all of a dimension by itself belongs to it."""
+        shape = self.program.tensor(access.tensor).shape
+        for d, (index, extent) in enumerate(zip(access.indices, shape, strict=True)):
+            name = next(iter(index.names()), "")
+            if index == variable(name) and extent == constant(self.extents.get((number, name), -1)):
+                self.tie((number, name), (access.tensor, d))
+
+    def note_divisors(self, number: int, index: Index, above: int) -> None:
+        """A loop in a quotient or remainder shrinks by whole turns of it."""
+        for atom, _ in index.terms:
+            if isinstance(atom, Access):
+                for inside in atom.indices:
+                    self.note_divisors(number, inside, 1)
+            elif not isinstance(atom, str):
+                divisor = above * atom.divisor
+                for name in atom.index.names():
+                    factor = atom.index.coefficient(name)
+                    turn = divisor // gcd(divisor, factor) if factor else divisor
+                    self.grain[number, name] = lcm(self.grain.get((number, name), 1), turn)
+                self.note_divisors(number, atom.index, divisor)
+
+    def tie(self, one: Pair | Dim, other: Pair | Dim) -> None:
+        self.parent[self.root(one)] = self.root(other)
+
+    def root(self, node: Pair | Dim) -> Pair | Dim:
+        while node in self.parent and self.parent[node] != node:
+            node = self.parent[node]
+        return node
+
+
+def loss(lost: dict[Pair, int], number: int, index: Index) -> int:
+    """By how much the largest value of ``index`` falls."""
+    return int(sum(s * lost[number, n] for n, s in slopes(index).items() if s > 0 and (number, n) in lost))
+
+
+def slopes(index: Index) -> dict[str, Fraction]:
+    """What one step of each loop adds to ``index``, on average; indirect reads and remainders add nothing."""
+    found: dict[str, Fraction] = {}
+    for atom, factor in index.terms:
+        inner: dict[str, Fraction] = {}
+        if isinstance(atom, str):
+            inner = {atom: Fraction(1)}
+        elif isinstance(atom, Quotient):
+            inner = {name: slope / atom.divisor for name, slope in slopes(atom.index).items()}
+        for name, slope in inner.items():
+            found[name] = found.get(name, Fraction(0)) + factor * slope
+    return found
+
+
+def accesses(statement: Statement) -> Iterator[Access]:
+    yield statement.out
+    yield from statement.reads()
+
+
+def indices(statement: Statement) -> Iterator[Index]:
+    for access in accesses(statement):
+        yield from access.indices
+    yield from (condition.index for condition in statement.where)
+    yield from (node.index for node in walk(statement.value) if isinstance(node, Position))
+
+
+# -- the small program
+
+
+@dataclass(frozen=True)
+class _Rewrite:
+    program: Program
+    lost: dict[Pair, int]
+
+    def losses(self) -> dict[str, tuple[int, ...]]:
+        """What each dimension of each tensor loses: the least of its uses."""
+        least: dict[Dim, int] = {}
+        for number, statement in enumerate(self.program.statements):
+            for access in accesses(statement):
+                for d, index in enumerate(access.indices):
+                    if index.names() or any(True for _ in index.reads()):
+                        less = loss(self.lost, number, index)
+                        least[access.tensor, d] = min(least.get((access.tensor, d), less), less)
+        return {t.name: tuple(least.get((t.name, d), 0) for d in range(len(t.shape))) for t in self.program.tensors}
+
+    def rewritten(self) -> Program:
+        less = self.losses()
+        tensors = tuple(
+            Tensor(t.role, t.name, t.dtype, tuple(e - cut for e, cut in zip(t.shape, less[t.name], strict=True)))
+            for t in self.program.tensors
+        )
+        places = _Places({t.name: t for t in tensors}, less)
+        statements = tuple(self.statement(n, s, places) for n, s in enumerate(self.program.statements))
+        return Program(tensors, statements, self.program.sizes)
+
+    def statement(self, number: int, statement: Statement, places: _Places) -> Statement:
+        def loops(old: tuple[Loop, ...]) -> tuple[Loop, ...]:
+            return tuple(Loop(x.name, x.extent - self.lost.get((number, x.name), 0)) for x in old)
+
+        return replace(
+            statement,
+            loops=loops(statement.loops),
+            seq=loops(statement.seq),
+            out=places.access(statement.out),
+            value=rebuild(statement.value, places.value),
+            where=tuple(self.condition(number, c, places) for c in statement.where),
+        )
+
+    def condition(self, number: int, condition: Condition, places: _Places) -> Condition:
+        """A bound of a dimension moves with it; any other bound from above with the loops it bounds.
+
+        Where loops are compared with each other it stays.
+        """
+        index = places.index(condition.index)
+        for access in accesses(self.program.statements[number]):
+            for place, less in zip(access.indices, places.less[access.tensor], strict=True):
+                if place.names() and (condition.index + place).is_constant:
+                    return Condition(index - less, condition.equal)
+        moving = {n: s for n, s in slopes(condition.index).items() if self.lost.get((number, n), 0)}
+        if not moving or any(s > 0 for s in moving.values()):
+            return Condition(index, condition.equal)
+        return Condition(index - int(sum(-s * self.lost[number, n] for n, s in moving.items())), condition.equal)
+
+
+@dataclass(frozen=True)
+class _Places:
+    """Accesses as they are, but a fixed place beyond a dimension's new end moves with that end."""
+
+    tensors: dict[str, Tensor]
+    less: dict[str, tuple[int, ...]]
+
+    def value(self, e: Expr) -> Expr:
+        if isinstance(e, Read):
+            return Read(self.access(e.access))
+        return Position(self.index(e.index)) if isinstance(e, Position) else e
+
+    def access(self, access: Access) -> Access:
+        found = []
+        shape = self.tensors[access.tensor].shape
+        for index, extent, less in zip(access.indices, shape, self.less[access.tensor], strict=True):
+            beyond = index.is_constant and extent.is_constant and index.const >= extent.const
+            found.append(index - less if beyond else self.index(index))
+        return Access(access.tensor, tuple(found))
+
+    def index(self, index: Index) -> Index:
+        return index.map_atoms(lambda a: affine(((self.access(a), 1),)) if isinstance(a, Access) else None)
