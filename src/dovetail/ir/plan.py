@@ -3,14 +3,15 @@
     plan   = hold* node*
     node   = tile | leaf
     tile   = "tile" name "of" (statement "." loop), ... "by" step ["on" unit] ["unrolled"] ["downward"] ":" hold* node*
-    leaf   = "do" statement ["lanes" loop "x" width]
+    leaf   = "do" statement ["by" instruction "with" loop "=" loop*..., ...] ["lanes" loop "x" width]
     hold   = "hold" tensor "in" memory ["as" digit, ...] ["partial" | "ahead" | "shared"]
     digit  = dimension ["/" divisor] ["%" modulus]
 
 A tile runs over the rest of one loop of each statement it covers, ``step`` iterations at a time; what is left of
-every loop when a leaf is reached is unrolled there (lanes first). A statement placed under another's tile is fused
-with it. A held tensor lives in another memory or layout inside the tile: filled where its readers need it, drained
-when its writers are done. Program + plan + target decide the code; there is no other input.
+every loop when a leaf is reached is unrolled there (lanes first). A leaf "by" an instruction is one call of it for the
+tile that is left; what does not fill the instruction (an edge) is done in lanes. A statement placed under another's
+tile is fused with it. A held tensor lives in another memory or layout inside the tile: filled where its readers need
+it, drained when its writers are done. Program + plan + target decide the code; there is no other input.
 """
 
 from __future__ import annotations
@@ -58,14 +59,22 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """Statement ``statement``, ``width`` points of loop ``lanes`` in one instruction."""
+    """Statement ``statement``, ``width`` points of loop ``lanes`` in one instruction.
+
+    With ``instruction``, one call of it does a whole tile in memory: ``bound`` pairs each of its loops with the loops
+    of the statement it runs over (several: fused, outermost first; none: it runs once). Lanes are for edges then.
+    """
 
     statement: int
     lanes: str = ""
     width: int = 1
+    instruction: str = ""
+    bound: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     def __str__(self) -> str:
-        return f"do {self.statement}" + (f" lanes {self.lanes} x {self.width}" if self.lanes else "")
+        by = f" by {self.instruction}" if self.instruction else ""
+        by += f" with {', '.join(f'{n} = {_fused(loops)}' for n, loops in self.bound)}" if self.bound else ""
+        return f"do {self.statement}{by}" + (f" lanes {self.lanes} x {self.width}" if self.lanes else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +133,10 @@ def plan_from_json(text: str) -> Plan:
 
 def _pack(node: PlanNode) -> dict[str, object]:
     if isinstance(node, Leaf):
-        return {"do": node.statement, "lanes": node.lanes, "width": node.width}
+        leaf: dict[str, object] = {"do": node.statement, "lanes": node.lanes, "width": node.width}
+        if node.instruction:
+            leaf |= {"instruction": node.instruction, "bound": [[n, list(loops)] for n, loops in node.bound]}
+        return leaf
     return {
         "tile": node.name,
         "loops": [list(pair) for pair in node.loops],
@@ -139,7 +151,7 @@ def _pack(node: PlanNode) -> dict[str, object]:
 
 def _unpack(data: Mapping[str, object]) -> PlanNode:
     if "do" in data:
-        return Leaf(_int(data["do"]), str(data["lanes"]), _int(data["width"]))
+        return _unpack_leaf(data)
     body, holds, loops = data["body"], data["holds"], data["loops"]
     if not (isinstance(body, list) and isinstance(holds, list) and isinstance(loops, list)):
         raise TypeError("body, holds and loops must be lists")
@@ -153,6 +165,15 @@ def _unpack(data: Mapping[str, object]) -> PlanNode:
         bool(data["downward"]),
         tuple(_unpack_hold(h) for h in holds),
     )
+
+
+def _unpack_leaf(data: Mapping[str, object]) -> Leaf:
+    bound = data.get("bound", [])
+    if not isinstance(bound, list):
+        raise TypeError("bound must be a list")
+    pairs = tuple((str(needle), tuple(str(loop) for loop in loops)) for needle, loops in bound)
+    instruction = str(data.get("instruction", ""))
+    return Leaf(_int(data["do"]), str(data["lanes"]), _int(data["width"]), instruction, pairs)
 
 
 def _pack_hold(hold: Hold) -> dict[str, object]:
@@ -172,6 +193,10 @@ def _unpack_hold(data: Mapping[str, object]) -> Hold:
         raise TypeError("digits must be a list")
     laid_out = tuple(Digit(_int(d[0]), _int(d[1]), _int(d[2])) for d in digits)
     return Hold(str(data["hold"]), str(data["memory"]), laid_out, bool(data["ahead"]), bool(data["shared"]))
+
+
+def _fused(loops: tuple[str, ...]) -> str:
+    return "*".join(loops) or "1"
 
 
 def _int(value: object) -> int:

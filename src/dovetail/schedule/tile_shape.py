@@ -24,6 +24,8 @@ Bound = Mapping[str, tuple[str, ...]]
 """Loop of the instruction -> loops of the statement it runs over."""
 Strides = Mapping[str, Index]
 """Elements between neighbours along each loop of the instruction."""
+UNKNOWN = "%unknown"
+"""Stands for a product of run-time sizes, which no stride of a buffer is compared with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +107,7 @@ class TileShape:
         moving = [x.name for x in self.loops if x.name in access.names() and extents[x.name] != constant(1)]
         for index, step in zip(access.indices, steps, strict=True):
             if isinstance(step, str) and step not in told:
-                walkers = [n for n in moving if index == variable(n)]
+                walkers = [n for n in moving if index.coefficient(n) == 1 and _dimensions(access, n) == 1]
                 told[step] = strides[walkers[0]] if walkers else constant(0)
         for loop in moving:
             total = constant(0)
@@ -129,8 +131,17 @@ class TileShape:
         step = constant(1)
         for extent in reversed(shape):
             steps.append(step)
-            step = extent * step.const if step.is_constant else step * extent.const
+            known = step.is_constant or extent.is_constant
+            step = _product(step, extent) if known else variable(UNKNOWN)
         return list(reversed(steps))
+
+
+def _product(a: Index, b: Index) -> Index:
+    return b * a.const if a.is_constant else a * b.const
+
+
+def _dimensions(access: Access, loop: str) -> int:
+    return sum(loop in index.names() for index in access.indices)
 
 
 @lru_cache(maxsize=1024)

@@ -74,6 +74,10 @@ class Member(NamedTuple):
     def functions(self) -> frozenset[str]:
         return self.family.functions()
 
+    @property
+    def most_loops(self) -> int:
+        return self.family.most_loops
+
     def build(self) -> Instruction:
         return self.family.build(self)
 
@@ -87,6 +91,7 @@ class Family:
         self.features = entry.texts("features")
         self.operands = parse_operands(entry, machine.memories, machine.layouts)
         self.params = parse_params(entry)
+        self.most_loops = entry.text("computes").partition(":")[0].count("<")  # for i<4, j<8: ...
         self.object = _object_path(entry, folder)
         self.kinds = _dtype_choices(entry)
         self.meanings: dict[str, Meaning] = {}

@@ -169,6 +169,11 @@ class Choice(Protocol):
         """Primitives it applies; "cast" and "bitcast" too."""
         ...
 
+    @property
+    def most_loops(self) -> int:
+        """No fewer than the loops of its program."""
+        ...
+
     def build(self) -> Instruction: ...
 
 
@@ -201,6 +206,11 @@ class InstructionSet(Mapping[str, Instruction]):
             for name, choice in self._choices.items()
             if choice.dtypes <= dtypes and choice.functions <= functions
         )
+
+    def with_loops(self, least: int) -> tuple[Instruction, ...]:
+        """Those whose program has at least so many loops."""
+        found = (self[name] for name, choice in self._choices.items() if choice.most_loops >= least)
+        return tuple(i for i in found if len(i.program.statements[0].loops) >= least)
 
     @property
     def features(self) -> frozenset[str]:
@@ -251,6 +261,19 @@ class Target:
         if isinstance(self.by_name, InstructionSet):
             return self.by_name.over(functions, dtypes)
         return self.instructions
+
+    @property
+    def tile_instructions(self) -> tuple[Instruction, ...]:
+        """Instructions of two or more loops whose operands all lie in main memory: microkernels and their like.
+
+        Finding out that there are none takes microseconds."""
+        several = self.by_name.with_loops(2) if isinstance(self.by_name, InstructionSet) else self.instructions
+        main = self.main.name
+        return tuple(
+            i
+            for i in several
+            if len(i.program.statements[0].loops) > 1 and all(o.memory == main for o in i.operands) and not i.is_async
+        )
 
     def instruction(self, name: str) -> Instruction:
         return self.by_name[name]

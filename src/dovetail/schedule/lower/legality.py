@@ -6,14 +6,15 @@ them; units may share only loops whose iterations touch different elements; step
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from dovetail.base.errors import PlanError
-from dovetail.ir.index import Access, variable
+from dovetail.ir.index import Access, Index, variable
 from dovetail.ir.interval import interval
 from dovetail.ir.plan import Hold, Leaf, Plan, PlanNode, Tile
 from dovetail.ir.program import Combine, Program, Role, Statement, Tensor
+from dovetail.schedule.tile_shape import operand_accesses, tile_shape
 from dovetail.targets.model import MemoryKind, Target
 
 
@@ -73,6 +74,20 @@ class _Check:
         loops = [loop.name for loop in self.program.statements[leaf.statement].loops]
         if leaf.width < 1 or (leaf.width > 1 and leaf.lanes not in loops):
             raise PlanError(f"'{leaf}': no such lanes", hint=f"one of the loops {', '.join(loops)}")
+        if leaf.instruction:
+            self.tile_leaf(leaf)
+
+    def tile_leaf(self, leaf: Leaf) -> None:
+        """The instruction computes the statement over the loops it is bound to."""
+        if leaf.instruction not in self.target.by_name:
+            raise PlanError(f"'{leaf}': target '{self.target.name}' has no instruction '{leaf.instruction}'")
+        instruction = self.target.instruction(leaf.instruction)
+        shape = tile_shape(instruction)
+        statement = self.program.statements[leaf.statement]
+        if shape is None or any(o.memory != self.target.main.name for o in instruction.operands):
+            raise PlanError(f"'{leaf}': '{leaf.instruction}' does not work on tiles in main memory")
+        if operand_accesses(shape, statement, dict(leaf.bound), self.program.dtypes) is None:
+            raise PlanError(f"'{leaf}': '{leaf.instruction}' does not compute {statement}", why=str(shape.statement))
 
     def tile(self, tile: Tile, around: tuple[Tile, ...]) -> None:
         inside = [leaf.statement for leaf in leaves(tile.body)]
@@ -226,8 +241,19 @@ def _has_parallel(nodes: tuple[PlanNode, ...]) -> bool:
 
 def _apart(statement: Statement, loop: str) -> bool:
     """Different iterations of ``loop`` reach different elements."""
-    others = {x.name for x in statement.loops} - {loop}
-    return any(i.is_affine and i.coefficient(loop) and not i.names() & others for i in statement.out.indices)
+    extents = {x.name: x.extent for x in statement.loops}
+    sums = [i for i in statement.out.indices if i.is_affine and loop in i.names()]
+    return any(i.names() & extents.keys() == {loop} or digits_of(i, extents) for i in sums)
+
+
+def digits_of(index: Index, extents: Mapping[str, Index]) -> int:
+    """How many values ``index`` takes when its loops count in it as the digits of a number do; 0 when they do not."""
+    reach = 1
+    for c, name in sorted((index.coefficient(n), n) for n in index.names() & extents.keys()):
+        if c < reach or not extents[name].is_constant:
+            return 0
+        reach = c * extents[name].const
+    return reach
 
 
 def _aligned(one: Access, loop: str, other: Access, same: str) -> bool:

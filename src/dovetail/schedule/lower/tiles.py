@@ -20,6 +20,8 @@ from dovetail.schedule.lower.holds import enter_holds, joined
 from dovetail.schedule.lower.leaf import lanes_always, unrolled
 from dovetail.schedule.lower.legality import holds_in, leaves
 from dovetail.schedule.lower.state import Pair, Span, State, Workshop
+from dovetail.targets.model import MemoryKind
+from dovetail.schedule.lower.tile_call import lower_tile_call
 
 UNROLL = 64
 """Most points a leaf spreads out; more become loops."""
@@ -63,6 +65,8 @@ def _unit(shop: Workshop) -> str:
 
 def lower_leaf(shop: Workshop, leaf: Leaf, state: State) -> tuple[Node, ...]:
     """Loops with a long or unknown rest are run one by one (lanes: vector by vector), the rest unrolled."""
+    if leaf.instruction:
+        return lower_tile_call(shop, leaf, state, lower_nodes)
     statement = shop.statements[leaf.statement]
     if leaf.lanes and leaf.width > 1:
         crossed = [c for c in state.conditions.get(leaf.statement, ()) if leaf.lanes in c.names()]
@@ -198,12 +202,7 @@ def _dynamic_edge(shop: Workshop, tile: Tile, state: State, whole: Index, extent
     rest = simplify(extent % tile.step, state.ranges)
     start = whole * tile.step
     if _lanes_only(tile):
-        single = all(leaf.width == tile.step for leaf in leaves(tile.body))
-        fixed = single or any(True for _ in holds_in((tile,)))
-        edge = _inside(
-            shop, tile, state, _Round(start, tile.step if fixed else rest, start, (), rest if fixed else None)
-        )
-        return (When((Condition(rest - 1),), edge),) if edge else ()
+        return _masked_edge(shop, tile, state, start, rest)
     found: tuple[Node, ...] = ()
     size = 1 << (tile.step - 1).bit_length() >> 1
     most = interval(rest, state.ranges)
@@ -215,6 +214,27 @@ def _dynamic_edge(shop: Workshop, tile: Tile, state: State, whole: Index, extent
             piece = _inside(shop, tile, state, _Round(done, size, done, (last,)))
             found = _meeting(shop, state, found, (When((there,), piece),) if piece else ())
         size //= 2
+    return found
+
+
+def _masked_edge(shop: Workshop, tile: Tile, state: State, start: Index, rest: Index) -> tuple[Node, ...]:
+    """``rest`` iterations along lanes: a loop; or, where registers are held, one piece for each number of vectors."""
+    width = min(leaf.width for leaf in leaves(tile.body) if leaf.width > 1)
+    registers = any(shop.target.memory(h.memory).kind is MemoryKind.REGISTERS for h in holds_in((tile,)))
+    if not registers and any(leaf.width < tile.step for leaf in leaves(tile.body)):
+        edge = _inside(shop, tile, state, _Round(start, rest, start))
+        return (When((Condition(rest - 1),), edge),) if edge else ()
+    found: tuple[Node, ...] = ()
+    pieces = -(-tile.step // width)
+    if pieces > PEEL:
+        raise PlanError(f"tile '{tile.name}' holds registers over a long run-time edge", hint=f"a step of {width}")
+    inner = replace(state, copies=state.copies * pieces)
+    for vectors in range(1, pieces + 1):
+        size = min(tile.step, vectors * width)
+        there = [Condition(rest - ((vectors - 1) * width + 1))]
+        there += [Condition(constant(size) - rest)] if vectors < pieces else []
+        piece = _inside(shop, tile, inner, _Round(start, size, start, (), rest))
+        found = _meeting(shop, state, found, (When(tuple(there), piece),) if piece else ())
     return found
 
 
