@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from dovetail.base.errors import PlanError
 from dovetail.ir.expr import Literal
-from dovetail.ir.index import Access, constant, variable
+from dovetail.ir.index import Access, Index, constant, variable
 from dovetail.ir.interval import interval
 from dovetail.ir.nest import Alloc, Barrier, Buffer, Nest, Node, Place, calls
 from dovetail.ir.plan import Hold, Leaf, Plan, PlanNode, Tile
@@ -88,9 +88,10 @@ def _set_up_in_registers(shop: Workshop, tensor: Tensor, number: int, plan: Plan
     free = {loop.name: loop.extent for loop in statement.all_loops}
     ranges = {s.name: (s.low, s.high) for s in shop.program.sizes}
     for index, extent in zip(statement.out.indices, tensor.shape, strict=True):
-        name = next(iter(index.names()), "")
-        if index != variable(name) or free.pop(name, None) != extent:
+        if not index.names() <= free.keys() or not _is_whole(index, extent, free):
             return False
+        for name in index.names():
+            del free[name]
     for tile in _tiles_around(plan.body, number):
         reduced = [loop for s, loop in tile.loops if s == number and loop in free]
         if any((interval(free[loop], ranges) or (0, 0))[0] < 1 for loop in reduced):
@@ -98,6 +99,19 @@ def _set_up_in_registers(shop: Workshop, tensor: Tensor, number: int, plan: Plan
         if any(h.tensor == tensor.name and _is_register(h, shop.target) for h in tile.holds):
             return True
     return False
+
+
+def _is_whole(index: Index, extent: Index, loops: Mapping[str, Index]) -> bool:
+    """``index`` takes every value below ``extent``: it is one loop, or its loops are the digits of a number."""
+    if len(index.names()) == 1:
+        name = next(iter(index.names()))
+        return index == variable(name) and loops[name] == extent
+    dense = constant(1)
+    for c, name in sorted((index.coefficient(n), n) for n in index.names()):
+        if constant(c) != dense or not loops[name].is_constant:
+            return False
+        dense = dense * loops[name].const
+    return index.is_affine and index.const == 0 and dense == extent
 
 
 def _tiles_around(nodes: tuple[PlanNode, ...], number: int) -> Iterator[Tile]:

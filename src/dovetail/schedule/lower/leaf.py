@@ -133,10 +133,12 @@ class _Builder:
 
     def live_lanes(self, span: Span, at: int) -> tuple[Index, ...]:
         """How many lanes of the vector at ``at`` exist; empty when all do."""
-        left = (span.valid if span.valid is not None else span.extent) - at
-        if left.is_constant:
-            return () if left.const >= self.wide else (left,)
-        return (constant(self.wide), left)
+        ends = [span.extent - at] + ([span.valid - at] if span.valid is not None else [])
+        known = [e.const for e in ends if e.is_constant]
+        open_ends = tuple(e for e in ends if not e.is_constant)
+        if not open_ends:
+            return () if min(known) >= self.wide else (constant(min(known)),)
+        return (constant(min(self.wide, *known)), *open_ends)
 
     # -- one point
 
