@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
@@ -123,20 +125,24 @@ class _Compilation:
         if kept is not None:
             return self.loaded(flat, plan, kept)
         nest = self.time("nest", lambda: build_nest(flat, plan, self.target))
-        made = self.code(nest)
-        kernel = self.loaded(flat, plan, made)
-        subject = Subject(flat, plan, nest, self.target, kernel, self.uncertified)
-        kernel.certificate = self.time("certificate", lambda: certify(subject))
-        self.time("cache", lambda: self.shelf.keep_kernel(plan, replace(made, certificate=kernel.certificate)))
-        return kernel
+        with ThreadPoolExecutor(1) as worker:
+            code = self.code(nest, worker)
+            kernel = cache(lambda: self.loaded(flat, plan, code()))
+            subject = Subject(self.program, flat, plan, nest, self.target, self.threads, kernel, self.uncertified)
+            certificate = self.time("certificate", lambda: certify(subject))
+        kernel().certificate = certificate
+        self.time("cache", lambda: self.shelf.keep_kernel(plan, replace(code(), certificate=certificate)))
+        return kernel()
 
     def plan(self, flat: Program) -> Plan:
         return default_plan(flat, self.target, self.threads)
 
-    def code(self, nest: Nest) -> Stored:
+    def code(self, nest: Nest, worker: Executor) -> Callable[[], Stored]:
+        """Object code, made by ``worker``: LLVM leaves the interpreter to whoever called meanwhile."""
         module = self.time("lower", lambda: lower(nest, self.target))
-        code = self.time("llvm", lambda: emit_object(module, self.target))
-        return Stored(module.entry, module.shared, module.private, module.buffers, code, UNCHECKED)
+        making = worker.submit(emit_object, module, self.target)
+        parts = (module.entry, module.shared, module.private, module.buffers)
+        return lambda: Stored(*parts, self.time("llvm", making.result), UNCHECKED)
 
     def loaded(self, flat: Program, plan: Plan, made: Stored) -> Kernel:
         code = self.time("load", lambda: self.load(made))
@@ -163,12 +169,15 @@ class _Compilation:
     def uncertified(self, flat: Program, plan: Plan) -> Kernel:
         """The kernel of another program, for a certificate of this one to look at."""
         other = _Compilation(flat, self.target, self.threads, self.cache)
-        return other.loaded(flat, plan, other.code(build_nest(flat, plan, self.target)))
+        with ThreadPoolExecutor(1) as worker:
+            return other.loaded(flat, plan, other.code(build_nest(flat, plan, self.target), worker)())
 
     def time(self, name: str, work: Callable[[], T]) -> T:
-        begun = time.perf_counter()
+        """The result of ``work``; its time goes to ``name``, without what steps inside it have taken for themselves."""
+        begun, before = time.perf_counter(), sum(self.seconds.values())
         result = work()
-        self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - begun
+        elsewhere = sum(self.seconds.values()) - before
+        self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - begun - elsewhere
         return result
 
 

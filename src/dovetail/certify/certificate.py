@@ -31,16 +31,19 @@ SMALL_CALLS, CALLS = 600, 5000
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What is certified: ``flat`` is the program that ``plan`` and ``nest`` were made for.
+    """What is certified: ``flat`` is ``program`` as ``plan`` and ``nest`` were made for it.
 
+    ``kernel`` gives the code, which may still be in the making while the checks that do not run it are done;
     ``build`` compiles another program with its plan in the same way, without a certificate.
     """
 
+    program: Program
     flat: Program
     plan: Plan
     nest: Nest
     target: Target
-    kernel: Kernel
+    threads: int
+    kernel: Callable[[], Kernel]
     build: Callable[[Program, Plan], Kernel]
 
 
@@ -52,16 +55,16 @@ def certify(subject: Subject) -> Certificate:
         if not check.passed:
             raise CertificateError(
                 f"the compiled code is not trusted: {check.claim} was not confirmed",
-                where=str(subject.kernel.program),
+                where=str(subject.program),
                 why=f"{check.method}: {check.detail}",
                 hint="another plan, and please report this program: it is a mistake in the compiler or its target file",
             )
-    program, plan = _digest(str(subject.kernel.program)), _digest(subject.plan.to_json())
+    program, plan = _digest(str(subject.program)), _digest(subject.plan.to_json())
     return Certificate(program, subject.target.digest, plan, tuple(checks))
 
 
 def _checks(subject: Subject) -> Iterator[Check]:
-    flat, plan, kernel, target = subject.flat, subject.plan, subject.kernel, subject.target
+    flat, plan, target = subject.flat, subject.plan, subject.target
     yield from cover_checks(flat, plan)
     yield from fit_checks(flat, plan, subject.nest, target)
     choices = size_choices(flat, plan)
@@ -73,9 +76,9 @@ def _checks(subject: Subject) -> Iterator[Check]:
         few = size_choices(small.program, small.plan)
         yield exact_check(small.program, small.plan, nest, target, few, _note(small))
     lanes = max((leaf.width for leaf in plan.leaves()), default=1)
-    affordable = tuple(c for c in choices if is_affordable(kernel.program, c, lanes, kernel.threads))
+    affordable = tuple(c for c in choices if is_affordable(subject.program, c, lanes, subject.threads))
     if affordable or small is None:
-        yield emitted_check(kernel, affordable or choices, WHOLE)
+        yield emitted_check(subject.kernel(), affordable or choices, WHOLE)
     else:
         yield emitted_check(subject.build(small.program, small.plan), few, _note(small))
 
