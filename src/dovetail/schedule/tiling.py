@@ -130,7 +130,7 @@ def registers_used(facts: Facts, lanes: str, vectors: int, across: str, rows: in
     again = {id(use): prod(facts.extents[n] for n in inside if use.stride(n) != 0) for use in moving}
     shared = sum(vectors * again[id(use)] for use in moving if use.stride(across) == 0 or not across)
     single = 1 if any(use.stride(across) != 0 for use in moving) and across else 0
-    accumulators = rows * vectors * prod(facts.extents[n] for n in inside) if facts.reduced else 0
+    accumulators = rows * vectors * prod(facts.extents[n] for n in inside)
     scratch = (1 if fixed else 0) + (0 if facts.is_contraction else 2)
     return accumulators + shared + single + scratch
 
