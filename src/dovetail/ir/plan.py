@@ -114,6 +114,11 @@ class Plan:
     def leaves(self) -> Iterator[Leaf]:
         return _leaves(self.body)
 
+    @property
+    def is_parallel(self) -> bool:
+        """Some tile is spread over units."""
+        return _spread(self.body)
+
     def all_holds(self) -> Iterator[Hold]:
         yield from self.holds
         yield from _holds(self.body)
@@ -211,6 +216,10 @@ def _leaves(nodes: tuple[PlanNode, ...]) -> Iterator[Leaf]:
             yield node
         else:
             yield from _leaves(node.body)
+
+
+def _spread(nodes: tuple[PlanNode, ...]) -> bool:
+    return any(isinstance(n, Tile) and (bool(n.unit) or _spread(n.body)) for n in nodes)
 
 
 def _holds(nodes: tuple[PlanNode, ...]) -> Iterator[Hold]:

@@ -110,7 +110,8 @@ class Kernel:
         self._frame = self._new_frame()
 
     def _new_frame(self) -> Frame:
-        frame = Frame(self.code, len(self._tensors), len(self._names), self.threads)
+        units = self.threads if self.plan.is_parallel else 1
+        frame = Frame(self.code, len(self._tensors), len(self._names), units)
         for slot, address in self._fixed:
             frame.words[slot] = address
         return frame

@@ -36,9 +36,14 @@ class Machine:
     barrier_cycles: float = 1500.0
     scatter_cycles: float = 1.2
     """Moving one lane of a vector to or from a place of its own."""
-    associativity: int = 8
     exposed: tuple[float, ...] = (0.26, 0.6)
     """How much of the time to fill each cache from the next one is not hidden behind arithmetic."""
+    pages: int = 56
+    """Pages whose addresses are remembered close by."""
+    shared_line_cycles: float = 150.0
+    """A line that two units write in turn."""
+    start_cycles: float = 25_000.0
+    """Work below which waking another unit does not pay."""
     page_cycles: float = 3.0
     """Reading from another page than the step before."""
     scattered_lines: float = 1.75
@@ -51,10 +56,15 @@ class Machine:
         return self.line_cost[min(level, len(self.line_cost) - 1)]
 
     def ways(self, stride_bytes: int) -> float:
-        """How many lines this far apart the innermost cache holds at once."""
-        sets = self.caches[0] // (self.line_bytes * self.associativity) if self.caches else 64
-        step = gcd(stride_bytes, sets * self.line_bytes)
-        return max(1, sets * self.line_bytes // max(step, self.line_bytes)) * self.associativity
+        """How many lines this far apart the innermost cache holds at once; its sets span one page."""
+        associativity = max(1, (self.caches[0] if self.caches else 32768) // self.page_bytes)
+        step = max(gcd(stride_bytes, self.page_bytes), self.line_bytes)
+        return self.page_bytes // step * associativity
+
+    def paging_cycles(self, stride_bytes: int, steps: int) -> float:
+        """What a step costs more when a sweep of ``steps`` touches more pages than are remembered."""
+        pages = stride_bytes * steps / self.page_bytes
+        return self.page_cycles * min(1.0, stride_bytes / self.page_bytes) if pages > self.pages else 0.0
 
     def lane_counts(self, facts: Facts) -> tuple[int, ...]:
         """Lanes the statement can run in, widest first."""

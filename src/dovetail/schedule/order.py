@@ -177,7 +177,16 @@ def _costed(
     near = sum(shown[min(n, len(shown) - 1)] * b / machine.cache_bytes_per_cycle[n] for n, b in enumerate(moved[:-1]))
     far = moved[-1] * share / machine.cache_bytes_per_cycle[-1]
     barriers = machine.barrier_cycles * (rounds * (1 + bool(packs)) if threads > 1 else 0)
+    if threads > 1:
+        barriers += rounds * _shared_lines(facts, outer) * machine.shared_line_cycles
     return Order(tiling, outer, inner, packs, max(compute + near, far) + packing + barriers)
+
+
+def _shared_lines(facts: Facts, outer: tuple[OuterTile, ...]) -> int:
+    """Lines of the output on the border between two units' parts."""
+    loop = next((n for n, _, parallel in outer if parallel), "")
+    own = facts.out.stride(loop) or 0
+    return prod(e for n, e in facts.extents.items() if n in facts.kept and abs(facts.out.stride(n) or 0) > abs(own))
 
 
 def _output_cycles(facts: Facts, tiling: Tiling, machine: Machine, outer: tuple[OuterTile, ...]) -> float:
@@ -277,11 +286,11 @@ def _direct_cycles(
         if stride in (0, use.bytes):
             return 0.0
         straddle = 0.3 * tiling.vectors if stride % machine.line_bytes else 0.0
-        page = machine.page_cycles if stride >= machine.page_bytes else 0.0
         depth = facts.extents[inner[-1]]
+        page = machine.paging_cycles(stride, depth)
         conflict = 3.0 if depth > machine.ways(stride) / 2 else 0.0
         return steps * (straddle + page + conflict)
-    page = machine.page_cycles if stride >= machine.page_bytes / 2 and facts.extents[inner[-1]] > 32 else 0.0
+    page = machine.paging_cycles(stride, facts.extents[inner[-1]])
     conflict = 0.7 if rows and tiling.rows > machine.ways(rows) / 2 else 0.0
     return steps * (page + tiling.rows * conflict)
 
