@@ -6,6 +6,7 @@ The public names below are loaded on first use, so that ``import dovetail`` stay
     load_target  name of a target, or its file  -> Target
     mappings     program, target                -> fits and misfits
     compile      program, target                -> Kernel, a callable over arrays
+    verify       program, target                -> every element it computes, compared with the reference
 """
 
 import importlib
@@ -13,10 +14,10 @@ from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
 
-__all__ = ["__version__", "compile", "load_target", "mappings", "program"]
+__all__ = ["__version__", "compile", "load_target", "mappings", "program", "verify"]
 
 if TYPE_CHECKING:
-    from dovetail.pipeline import compile, mappings, program
+    from dovetail.pipeline import compile, mappings, program, verify
     from dovetail.targets.load import load_target
 else:
     _HOME = {
@@ -24,6 +25,7 @@ else:
         "load_target": "dovetail.targets.load",
         "mappings": "dovetail.pipeline",
         "program": "dovetail.pipeline",
+        "verify": "dovetail.pipeline",
     }
 
     def __getattr__(name: str) -> object:

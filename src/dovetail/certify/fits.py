@@ -6,6 +6,8 @@ only loop that an instruction may run over. Lanes along a reduction keep partial
     for i<64, k<100: y[i] += x[i, k]     with lanes k x 8
  -> for i<64, k<13, lane<8: part[i, lane] += x[i, 8*k + lane]     for i<64, lane<8: y[i] += part[i, lane]
 
+A leaf ``by`` an instruction is asked for that instruction over its tile, and for its edges in lanes, if any.
+
 Conditions and moves are the nest's: no part of the question here, and checked by evaluating it.
 """
 
@@ -38,7 +40,8 @@ def fit_checks(program: Program, plan: Plan, nest: Nest, target: Target) -> tupl
     """That used instructions fit all operations, and the claims that are proven about each fit."""
     started = perf_counter()
     machine = _only(target, tuple(sorted({call.instruction for call in calls(nest.body)})))
-    leaves = tuple(sorted(plan.leaves(), key=lambda leaf: leaf.statement))
+    planned = sorted(plan.leaves(), key=lambda leaf: leaf.statement)
+    leaves = tuple(part for leaf in planned for part in _with_edges(leaf))
     done = leaf_program(program, leaves)
     chosen, missing = _search(done, machine)
     if missing:  # where conditions cut lanes apart, the nest takes their points one by one
@@ -50,16 +53,23 @@ def fit_checks(program: Program, plan: Plan, nest: Nest, target: Target) -> tupl
     return (first,) if wrong else (first, *_proofs(done.program, chosen, machine))
 
 
+def _with_edges(leaf: Leaf) -> tuple[Leaf, ...]:
+    """A leaf done by one instruction, and its edges, which are done in lanes."""
+    return (leaf, Leaf(leaf.statement, leaf.lanes, leaf.width)) if leaf.instruction else (leaf,)
+
+
 def _search(leaves: LeafProgram, machine: Target) -> tuple[tuple[Fit, ...], dict[int, str]]:
     """Fits that do what the leaves do, and the statements for which there are none, each with what has none."""
     found = find_mappings(leaves.program, machine, Limits(mapping_depth=_depth(leaves.program)), misfits=False).fits
     chosen: dict[Fit, None] = {}
     missing: dict[int, str] = {}
+    called: set[int] = set()
     for number, statement in enumerate(leaves.program.statements):
         leaf = leaves.leaves[number]
-        search = _Search(statement, [f for f in found if f.statement == number], leaf.width, machine)
+        search = _Search(statement, [f for f in found if f.statement == number], leaf, machine)
         problem = search.cover(None, statement.value)
-        if problem:
+        called |= {leaf.statement} if leaf.instruction and not problem else set()
+        if problem and not leaf.instruction and leaf.statement not in called:
             missing.setdefault(leaf.statement, problem)
         chosen |= dict.fromkeys(search.chosen)
     return tuple(chosen), missing
@@ -102,11 +112,11 @@ def _proofs(program: Program, chosen: tuple[Fit, ...], machine: Target) -> Itera
 
 @dataclass(slots=True)
 class _Search:
-    """``width`` is the number of lanes; ``chosen`` collects the fits."""
+    """What ``leaf`` does as ``statement``; ``chosen`` collects the fits."""
 
     statement: Statement
     fits: list[Fit]
-    width: int
+    leaf: Leaf
     machine: Target
     chosen: list[Fit] = field(default_factory=list)
 
@@ -116,7 +126,8 @@ class _Search:
         fitting = [f for f in self.fits if f.node == node and self._uses_lanes(f)]
         if not fitting:
             if operates:
-                return f"nothing that the nest calls does {value if node is not None else self.statement}"
+                whole = f"{self.statement.out} {self.statement.combine.value} {value}"
+                return f"nothing that the nest calls does {whole if node is None else value}"
             return next(filter(None, (self.cover(path, part) for path, part in _parts(node, value))), "")
         best = min(fitting, key=self._cost)
         self.chosen.append(best)
@@ -129,11 +140,14 @@ class _Search:
         return ""
 
     def _uses_lanes(self, fit: Fit) -> bool:
-        """Whether the instruction runs over the leaf's lanes, all at once, or over one point."""
+        """Whether the instruction runs over the leaf's lanes, all at once, or over one point; or is the leaf's own."""
+        if self.leaf.instruction:
+            same = tuple((loop.needle, loop.loops) for loop in fit.loops) == self.leaf.bound
+            return fit.node is None and fit.instruction == self.leaf.instruction and same
         most = _extents(self.machine.instruction(fit.instruction))
         lanes = tuple(loop.name for loop in self.statement.loops)
         bound = [loop for loop in fit.loops if most[loop.needle] > 1]
-        return all(loop.loops == lanes and most[loop.needle] == self.width for loop in bound)
+        return all(loop.loops == lanes and most[loop.needle] == self.leaf.width for loop in bound)
 
     def _cost(self, fit: Fit) -> tuple[bool, int]:
         """Vectors before scalars, then what leaves least to do."""
@@ -176,6 +190,11 @@ def leaf_program(program: Program, leaves: tuple[Leaf, ...]) -> LeafProgram:
     """What instructions do in ``leaves``: all loops but the lanes are around them, as ``seq``."""
     work = _Leaves(list(program.tensors))
     for leaf in leaves:
+        if leaf.instruction:
+            inside = frozenset(loop for _, group in leaf.bound for loop in group)
+            work.statements.append(_only_inside(replace(program.statements[leaf.statement], where=()), inside))
+            work.leaves.append(leaf)
+            continue
         for statement in work.without_conversion(replace(program.statements[leaf.statement], where=()), leaf):
             for part in work.without_partial_results(statement, leaf):
                 work.statements.append(part)
@@ -208,7 +227,7 @@ class _Leaves:
         """The two statements a reduction along lanes is: results by lane, and these joined."""
         out = statement.out
         if leaf.width == 1 or leaf.lanes in out.names() or statement.combine is Combine.SET:
-            yield _only_lanes(statement, leaf.lanes)
+            yield _only_inside(statement, frozenset({leaf.lanes}))
             return
         tensor = next(t for t in self.tensors if t.name == out.tensor)
         place = Access(f"partial.{leaf.statement}", (*out.indices, variable(LANE)))
@@ -224,6 +243,6 @@ class _Leaves:
         yield Statement((lane,), out, statement.combine, Read(place), (), kept, statement.line)
 
 
-def _only_lanes(statement: Statement, lanes: str) -> Statement:
-    inside = tuple(loop for loop in statement.loops if loop.name == lanes)
+def _only_inside(statement: Statement, names: frozenset[str]) -> Statement:
+    inside = tuple(loop for loop in statement.loops if loop.name in names)
     return replace(statement, loops=inside, seq=tuple(loop for loop in statement.all_loops if loop not in inside))

@@ -71,7 +71,11 @@ def _fixed(
         statement = program.statements[number]
         if statement.out.tensor not in need:
             continue
-        found[number] = _fixed_loops(statement, need[statement.out.tensor])
+        fixed = _fixed_loops(statement, need[statement.out.tensor])
+        reach = {loop.name: loop.extent.evaluate(sizes) for loop in statement.loops}
+        if any(not 0 <= place < reach[name] for name, place in fixed.items()):
+            continue
+        found[number] = fixed
         for access in statement.reads():
             here = _place(access, {**sizes, **found[number]})
             known = need.get(access.tensor)
