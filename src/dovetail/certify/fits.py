@@ -60,7 +60,7 @@ def _with_edges(leaf: Leaf) -> tuple[Leaf, ...]:
 
 def _search(leaves: LeafProgram, machine: Target) -> tuple[tuple[Fit, ...], dict[int, str]]:
     """Fits that do what the leaves do, and the statements for which there are none, each with what has none."""
-    found = find_mappings(leaves.program, machine, Limits(mapping_depth=_depth(leaves.program)), misfits=False).fits
+    found = find_mappings(leaves.program, machine, Limits(mapping_depth=_depth(leaves)), misfits=False).fits
     chosen: dict[Fit, None] = {}
     missing: dict[int, str] = {}
     called: set[int] = set()
@@ -88,10 +88,11 @@ def _only(target: Target, names: tuple[str, ...]) -> Target:
     return replace(target, by_name={name: target.instruction(name) for name in names})
 
 
-def _depth(program: Program) -> int:
-    """As many temporaries as the operation with most compound operands needs."""
-    nodes = [node for statement in program.statements for node in walk(statement.value)]
-    return max((sum(map(_is_compound, children(node))) for node in nodes), default=0) + 1
+def _depth(leaves: LeafProgram) -> int:
+    """As many temporaries as the operation with most compound operands needs, and as many fusings as a tile has."""
+    nodes = [node for statement in leaves.program.statements for node in walk(statement.value)]
+    fused = max((sum(max(0, len(loops) - 1) for _, loops in leaf.bound) for leaf in leaves.leaves), default=0)
+    return max((sum(map(_is_compound, children(node))) for node in nodes), default=0) + fused
 
 
 def _proofs(program: Program, chosen: tuple[Fit, ...], machine: Target) -> Iterator[Check]:

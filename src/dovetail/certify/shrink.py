@@ -111,6 +111,8 @@ class _Tiles:
         self.cuts: dict[Pair, list[tuple[int, int]]] = {}
         """Old and new step of the tiles of each loop, innermost first."""
         self.tiled: set[Pair] = set()
+        self.called: set[Pair] = set()
+        """Loops that one instruction runs over."""
         self.together: list[tuple[Pair, ...]] = []
         """Loops that one tile covers."""
 
@@ -120,6 +122,7 @@ class _Tiles:
     def leaf(self, leaf: Leaf) -> Leaf:
         if leaf.width > 1:
             self.cuts[leaf.statement, leaf.lanes] = [(leaf.width, leaf.width)]
+        self.called |= {(leaf.statement, loop) for _, loops in leaf.bound for loop in loops}
         return leaf
 
     def tile(self, tile: Tile) -> Tile:
@@ -141,7 +144,10 @@ class _Tiles:
 
     def extent(self, pair: Pair) -> int:
         """A couple of the outermost tile, and what the rest becomes by the same rule."""
-        return min(self.extents[pair], self.cut(self.extents[pair], self.cuts.get(pair, [(1, 1)])[::-1]))
+        extent = self.extents[pair]
+        if pair in self.called and pair not in self.tiled and extent <= VECTORS:
+            return extent
+        return min(extent, self.cut(extent, self.cuts.get(pair, [(1, 1)])[::-1]))
 
     def cut(self, extent: int, cuts: list[tuple[int, int]]) -> int:
         (old, new), *inner = cuts
