@@ -31,6 +31,8 @@ class Machine:
     tile_cycles: float = 14.0
     copy_cycles: float = 1.0
     """Moving one element to another layout, one by one."""
+    run_cycles: float = 15.0
+    """Beginning to read another stretch of memory."""
     page_bytes: int = 4096
     line_bytes: int = 64
     barrier_cycles: float = 1500.0
@@ -54,6 +56,11 @@ class Machine:
         """Bringing one line of data of this size into the innermost cache, when lines follow each other."""
         level = next((n for n, size in enumerate(self.caches) if footprint_bytes <= size), len(self.caches))
         return self.line_cost[min(level, len(self.line_cost) - 1)]
+
+    @property
+    def usable(self) -> tuple[int, ...]:
+        """What of each cache a block can count on, beside data that streams past it."""
+        return tuple(size // 2 for size in self.caches)
 
     def ways(self, stride_bytes: int) -> float:
         """How many lines this far apart the innermost cache holds at once; its sets span one page."""

@@ -172,7 +172,7 @@ def _costed(
         again = 2 * machine.scatter_cycles
     resumed = (rounds - 1) * outputs * again + rounds * _output_cycles(facts, tiling, machine, outer)
     compute = (tiling.cycles + resumed) / threads * max(1.0, balance)
-    moved = traffic(_tiled(facts, tiling, outer, trips, inner, threads), accesses, machine.caches, 64)
+    moved = traffic(_tiled(facts, tiling, outer, trips, inner, threads), accesses, machine.usable, 64)
     shown = machine.exposed
     near = sum(shown[min(n, len(shown) - 1)] * b / machine.cache_bytes_per_cycle[n] for n, b in enumerate(moved[:-1]))
     far = moved[-1] * share / machine.cache_bytes_per_cycle[-1]
@@ -259,14 +259,28 @@ def _packs(
         if not loop or not use.stride(loop) or (number, loop) not in facts.panels:
             cycles += direct / units
             continue
+        position = _position(facts, number, outer)
         cost = pack_cycles(facts, number, loop, machine)
+        if cost:
+            cost += _run_cycles(facts, number, outer[: position + 1], machine)
         if number in tiling.packed or cost < direct or use.role is Role.CONST:
             digits = _panel(facts, number, loop, span, inner, loop in facts.reduced)
-            packs.append((number, digits, _position(facts, number, outer)))
+            packs.append((number, digits, position))
             cycles += cost / units
         else:
             cycles += direct / units
     return tuple(packs), cycles
+
+
+def _run_cycles(facts: Facts, number: int, around: tuple[OuterTile, ...], machine: Machine) -> float:
+    """Starting each stretch of memory that a copy reads: short ones come late from far caches."""
+    use = facts.reads[number]
+    nearest = next((n for n, stride in use.strides.items() if stride == 1), "")
+    elements = prod(facts.extents[n] for n in use.strides if n in facts.extents)
+    run = facts.extents.get(nearest, 1)
+    for loop, step, _ in around:
+        run = min(run, step) if loop == nearest else run
+    return elements / max(1, run) * machine.run_cycles
 
 
 def _direct_cycles(

@@ -160,10 +160,11 @@ def _cycles(
                 total += count * depth * step
             else:
                 total += count * (depth * step + _edges(facts, machine, lanes, vecs, r, width))
-            total += count * rounds * machine.enter_cycles
+                total += count * rounds * machine.enter_cycles
     if lanes in facts.reduced:
         tiles = outer * ceil(row_extent / rows)
-        total += tiles * rows * machine.join_cycles
+        cells = rows * prod(facts.extents[n] for n in inside)
+        total += tiles * (cells * machine.join_cycles + depth * machine.enter_cycles)
     return total
 
 
