@@ -11,6 +11,7 @@ from dovetail.codegen.lower import LlvmModule, lower
 from dovetail.ir.nest import Nest
 from dovetail.ir.plan import Plan
 from dovetail.ir.program import Program
+from dovetail.mapping.tiles import tile_fits
 from dovetail.schedule.collapse import collapse
 from dovetail.schedule.default import default_plan
 from dovetail.schedule.lower.build import build_nest
@@ -42,4 +43,5 @@ def artefacts(program: Program, plan: Plan, target: Target, kinds: Iterable[str]
 
 def planned(program: Program, target: Target, threads: int) -> Plan:
     """The default plan, also for a target whose code this machine cannot run."""
-    return default_plan(collapse(program), target, threads)
+    flat = collapse(program)
+    return default_plan(flat, target, threads, tile_fits(flat, target))

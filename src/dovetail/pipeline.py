@@ -29,7 +29,9 @@ from dovetail.ir.plan import Plan
 from dovetail.ir.program import Program, Role
 from dovetail.ir.verify import verify as verify_program
 from dovetail.mapping.find import find_mappings
+from dovetail.mapping.tiles import tile_fits
 from dovetail.runtime import pool
+from dovetail.runtime.beside import symbols_beside
 from dovetail.runtime.cache import Cache, open_cache
 from dovetail.runtime.jit import load_object
 from dovetail.runtime.kernel import Code, Kernel
@@ -135,7 +137,7 @@ class _Compilation:
         return kernel()
 
     def plan(self, flat: Program) -> Plan:
-        return default_plan(flat, self.target, self.threads)
+        return default_plan(flat, self.target, self.threads, tile_fits(flat, self.target))
 
     def code(self, nest: Nest, worker: Executor) -> Callable[[], Stored]:
         """Object code, made by ``worker``: LLVM leaves the interpreter to whoever called meanwhile."""
@@ -162,7 +164,8 @@ class _Compilation:
 
     def load(self, made: Stored) -> Code:
         relax = self.target.llvm.relax if self.target.llvm else ""
-        symbols = pool.symbols(relax, self.cache) if self.threads > 1 else {}
+        symbols = dict(pool.symbols(relax, self.cache)) if self.threads > 1 else {}
+        symbols |= symbols_beside(self.target.external_instructions)
         loaded = load_object(made.code, symbols)
         return Code(loaded, made.entry, made.shared.bytes, made.private.bytes, made.buffers)
 

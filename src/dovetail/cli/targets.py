@@ -74,6 +74,7 @@ def check(
     A target file with `emit` or `call` is trusted code: it runs on this machine. Exits with 1 when one differs.
     """
     from dovetail.codegen.instruction_check import check_instructions
+    from dovetail.runtime.beside import symbols_beside
     from dovetail.runtime.jit import load_object
     from dovetail.targets.host import missing_features
     from dovetail.targets.load import load_target
@@ -84,7 +85,8 @@ def check(
         note(f"the file is well formed; nothing was run, since this machine lacks {', '.join(missing)}")
         raise typer.Exit
     wanted = target.instructions if inherited else _own(target, name)
-    found = list(check_instructions(wanted, target, lambda code: load_object(code, {})))
+    beside = symbols_beside(wanted)
+    found = list(check_instructions(wanted, target, lambda code: load_object(code, beside)))
     faults = [checked for checked in found if checked.fault]
     if as_json:
         show_json(_check_json(target, found))

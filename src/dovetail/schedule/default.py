@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 
+from dovetail.ir.fit import Fit
 from dovetail.ir.plan import Hold, Leaf, Plan, PlanNode, Tile
 from dovetail.ir.program import Combine, Program, Role
 from dovetail.schedule.facts import Facts, facts_of
 from dovetail.schedule.fusion import Followers, followers_of
 from dovetail.schedule.machine import Machine, machine_of
-from dovetail.schedule.rows import row_run
 from dovetail.schedule.order import Order, best_order, unrolled_loop
+from dovetail.schedule.rows import row_run
+from dovetail.schedule.tile_plan import TilePlan, best_tile_plan
 from dovetail.schedule.tiling import tilings
 from dovetail.targets.model import Target
 
@@ -19,9 +21,9 @@ SMALL = 100_000
 """Points below which planning must cost next to nothing."""
 
 
-def default_plan(program: Program, target: Target, threads: int) -> Plan:
-    """How to run ``program`` on ``threads`` units of ``target``."""
-    planner = _Planner(program, target, machine_of(target), threads)
+def default_plan(program: Program, target: Target, threads: int, tile_fits: tuple[Fit, ...] = ()) -> Plan:
+    """How to run ``program`` on ``threads`` units of ``target``; ``tile_fits`` compete with plans of single vectors."""
+    planner = _Planner(program, target, machine_of(target), threads, tile_fits)
     nodes: list[PlanNode] = []
     for group in program.groups():
         if program.statements[group[0]].seq:
@@ -37,6 +39,7 @@ class _Planner:
     target: Target
     machine: Machine
     threads: int
+    tile_fits: tuple[Fit, ...] = ()
 
     def __post_init__(self) -> None:
         self.done: set[int] = set()
@@ -65,17 +68,38 @@ class _Planner:
         facts = facts_of(self.program, number)
         self.done.add(number)
         if facts.statement.combine is Combine.SET or not facts.is_plain or not facts.extents:
-            return [self.plain(facts)]
+            tiles = self.tiles(facts, self.threads)
+            return [self.plain(facts)] if tiles is None else [self.by_tiles(tiles, Followers(), self.threads)]
         followers = followers_of(self.program, facts, self.done)
         choices = tilings(facts, self.machine, 8 if facts.points > SMALL else 2)
-        ranked = [best_order(facts, t, self.machine, self.threads) for t in choices]
+        threads = self.threads if choices[0].cycles > self.machine.start_cycles else 1
+        ranked = [best_order(facts, t, self.machine, threads) for t in choices]
         order = min(ranked, key=lambda o: o.cycles)
+        if threads < self.threads:
+            order = replace(order, outer=tuple((loop, step, False) for loop, step, _ in order.outer))
+        tiles = self.tiles(facts, threads)
+        if tiles is not None and tiles.cycles < order.cycles:
+            return [self.by_tiles(tiles, followers, threads)]
         along = [self.machine.lane_counts(facts_of(self.program, n)) for n in followers.statements]
         single = not order.outer and not facts.kept and bool(facts.dynamic)
         if single or not all(order.tiling.width in widths for widths in along):
             followers = Followers()
         self.done |= set(followers.statements)
         return [self.reduction(facts, order, followers, in_sequence)]
+
+    def tiles(self, facts: Facts, threads: int) -> TilePlan | None:
+        """The best plan by an instruction that does whole tiles, where one fits."""
+        fits = [fit for fit in self.tile_fits if fit.statement == facts.number]
+        return best_tile_plan(self.program, facts, fits, self.target, self.machine, threads) if fits else None
+
+    def by_tiles(self, tiles: TilePlan, followers: Followers, threads: int) -> PlanNode:
+        """Calls of an instruction that does whole tiles, and what follows on each tile."""
+        widths = [self.machine.lane_counts(facts_of(self.program, n)) for n in followers.statements]
+        if not tiles.completes_tiles() or not all(tiles.leaf.width in found for found in widths):
+            followers = Followers()
+        self.done |= set(followers.statements)
+        self.holds += tiles.whole_kernel
+        return tiles.node(self.name, self.unit if threads == self.threads else "", followers)
 
     # -- statements that share their rows
 
@@ -96,7 +120,12 @@ class _Planner:
             if facts.reduced and out not in run.scalars:
                 held.append(Hold(out, self.registers))
             body.append(leaf)
-        return [Tile(self.name("row"), run.rows, 1, tuple(body), self.unit, holds=tuple(held))]
+        points = sum(facts_of(self.program, n).points for n, _ in run.rows)
+        return [Tile(self.name("row"), run.rows, 1, tuple(body), self.unit_for(points), holds=tuple(held))]
+
+    def unit_for(self, points: int) -> str:
+        """The unit that shares work of this many points; none when waking others costs more."""
+        return self.unit if points > self.machine.start_cycles or self.threads == 1 else ""
 
     def row_lanes(self, facts: Facts, row: str) -> tuple[str, int]:
         """Lanes inside a row: a loop that every access walks one by one, or not at all."""
@@ -124,7 +153,7 @@ class _Planner:
         if first == lanes:
             chunk = ceil(facts.extents[first] / (4 * self.threads))
             step = max(width, min(4096, ceil(chunk / width) * width))
-        return Tile(self.name("t"), ((facts.number, first),), step, (leaf,), self.unit)
+        return Tile(self.name("t"), ((facts.number, first),), step, (leaf,), self.unit_for(facts.points))
 
     def plain_lanes(self, facts: Facts) -> tuple[str, int]:
         for name in reversed(facts.kept):
@@ -159,8 +188,7 @@ class _Planner:
             # nothing but the register tile: one tile of a single step carries the holds
             loop = facts.kept[0] if facts.kept else facts.reduced[0]
             extent = facts.extents[loop]
-            tile = Tile(self.name(loop), followers.pairs(facts.number, loop), max(1, extent), node, holds=held)
-            return tile
+            return Tile(self.name(loop), followers.pairs(facts.number, loop), max(1, extent), node, holds=held)
         for position in reversed(range(len(order.outer))):
             loop, step, parallel = order.outer[position]
             here = held if position == len(order.outer) - 1 else ()

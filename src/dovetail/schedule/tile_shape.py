@@ -37,6 +37,11 @@ class TileLoop:
     size: Size | None = None
     constraints: tuple[Condition, ...] = ()
 
+    @property
+    def is_exact(self) -> bool:
+        """Not every smaller number of iterations will do."""
+        return self.size is None or self.size.low > 1 or bool(self.constraints)
+
     def largest(self, count: int) -> int:
         """The most iterations, up to ``count``, that one call can do; 0 when it cannot do so few."""
         if self.size is None:

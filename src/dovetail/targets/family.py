@@ -78,6 +78,10 @@ class Member(NamedTuple):
     def most_loops(self) -> int:
         return self.family.most_loops
 
+    @property
+    def is_external(self) -> bool:
+        return bool(self.family.entry.text("call"))
+
     def build(self) -> Instruction:
         return self.family.build(self)
 

@@ -174,6 +174,11 @@ class Choice(Protocol):
         """No fewer than the loops of its program."""
         ...
 
+    @property
+    def is_external(self) -> bool:
+        """It is a call of a symbol that others define."""
+        ...
+
     def build(self) -> Instruction: ...
 
 
@@ -211,6 +216,10 @@ class InstructionSet(Mapping[str, Instruction]):
         """Those whose program has at least so many loops."""
         found = (self[name] for name, choice in self._choices.items() if choice.most_loops >= least)
         return tuple(i for i in found if len(i.program.statements[0].loops) >= least)
+
+    def external(self) -> tuple[Instruction, ...]:
+        """Those that call a symbol."""
+        return tuple(self[name] for name, choice in self._choices.items() if choice.is_external)
 
     @property
     def features(self) -> frozenset[str]:
@@ -274,6 +283,13 @@ class Target:
             for i in several
             if len(i.program.statements[0].loops) > 1 and all(o.memory == main for o in i.operands) and not i.is_async
         )
+
+    @property
+    def external_instructions(self) -> tuple[Instruction, ...]:
+        """Instructions that are calls of symbols outside generated code."""
+        if isinstance(self.by_name, InstructionSet):
+            return self.by_name.external()
+        return tuple(i for i in self.instructions if i.call)
 
     def instruction(self, name: str) -> Instruction:
         return self.by_name[name]

@@ -20,8 +20,8 @@ from dovetail.schedule.lower.holds import enter_holds, joined
 from dovetail.schedule.lower.leaf import lanes_always, unrolled
 from dovetail.schedule.lower.legality import holds_in, leaves
 from dovetail.schedule.lower.state import Pair, Span, State, Workshop
-from dovetail.targets.model import MemoryKind
 from dovetail.schedule.lower.tile_call import lower_tile_call
+from dovetail.targets.model import MemoryKind
 
 UNROLL = 64
 """Most points a leaf spreads out; more become loops."""
