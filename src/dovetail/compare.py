@@ -174,8 +174,8 @@ def _steps(nodes: tuple[PlanNode, ...]) -> Iterator[tuple[int, str, int]]:
 
 
 def _loop_name(program: Program, tensor: str, dimension: int) -> str:
-    writer = next(s for s in program.statements if s.out.tensor == tensor)
-    return str(writer.out.indices[dimension])
+    writer = next((s for s in program.statements if s.out.tensor == tensor), None)
+    return f"dimension {dimension}" if writer is None else str(writer.out.indices[dimension])
 
 
 def _errors(found: Array, wanted: Array, dtype: DType) -> npt.NDArray[np.float64]:

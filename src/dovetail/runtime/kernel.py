@@ -145,6 +145,10 @@ class Kernel:
                     raise CallError(
                         f"output '{tensor.name}' shares memory with input '{other.name}'", hint="pass a copy"
                     )
+            for (other, _), theirs in zip(self._written, found, strict=True):
+                if other is not tensor and theirs.address < end and start < theirs.address + theirs.array.nbytes:
+                    what = f"outputs '{tensor.name}' and '{other.name}' share memory"
+                    raise CallError(what, hint="pass separate arrays")
         return found
 
     def _start(self, name: str, given: Sequence[Argument], results: Sequence[Argument]) -> None:
