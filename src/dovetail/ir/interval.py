@@ -32,7 +32,8 @@ def simplify(index: Index, ranges: Ranges) -> Index:
             total += affine(((atom, c),))
             continue
         inner = simplify(atom.index, ranges)
-        total += (_quotient(inner, atom.divisor, ranges) if isinstance(atom, Quotient) else _remainder(inner, atom.divisor, ranges)) * c
+        resolve = _quotient if isinstance(atom, Quotient) else _remainder
+        total += resolve(inner, atom.divisor, ranges) * c
     return total
 
 

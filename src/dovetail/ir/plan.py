@@ -1,6 +1,6 @@
 """Plans: how a program runs, as plain data. A tree of loops with statements as leaves, and where tensors are held.
 
-    plan   = hold* node*
+    plan   = ("when" size "<=" int ":" plan)* hold* node*
     node   = tile | leaf
     tile   = "tile" name "of" (statement "." loop), ... "by" step ["on" unit] ["unrolled"] ["downward"] ":" hold* node*
     leaf   = "do" statement ["by" instruction "with" loop "=" loop*..., ...] ["lanes" loop "x" width]
@@ -107,9 +107,11 @@ class Plan:
     body: tuple[PlanNode, ...]
     holds: tuple[Hold, ...] = ()
     note: str = field(default="", compare=False)
+    cases: tuple[Case, ...] = ()
+    """Other plans for small run-time sizes; the first that applies counts."""
 
     def __str__(self) -> str:
-        return "\n".join([*map(str, self.holds), *_lines(self.body, 0)])
+        return "\n".join([*map(str, self.cases), *map(str, self.holds), *_lines(self.body, 0)])
 
     def leaves(self) -> Iterator[Leaf]:
         return _leaves(self.body)
@@ -117,23 +119,55 @@ class Plan:
     @property
     def is_parallel(self) -> bool:
         """Some tile is spread over units."""
-        return _spread(self.body)
+        return _spread(self.body) or any(case.plan.is_parallel for case in self.cases)
 
     def all_holds(self) -> Iterator[Hold]:
         yield from self.holds
         yield from _holds(self.body)
 
     def to_json(self) -> str:
-        return json.dumps({"body": [_pack(n) for n in self.body], "holds": [_pack_hold(h) for h in self.holds]})
+        return json.dumps(_pack_plan(self))
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """``plan`` is used where the run-time size is at most ``most``."""
+
+    size: str
+    most: int
+    plan: Plan
+
+    def __str__(self) -> str:
+        return "\n".join([f"when {self.size} <= {self.most}:", *(f"  {line}" for line in str(self.plan).splitlines())])
 
 
 def plan_from_json(text: str) -> Plan:
     """The plan ``to_json`` wrote. Raises PlanError on anything else."""
     try:
-        data = json.loads(text)
-        return Plan(tuple(_unpack(n) for n in data["body"]), tuple(_unpack_hold(h) for h in data["holds"]))
+        return _unpack_plan(json.loads(text))
     except (KeyError, TypeError, ValueError) as error:
         raise PlanError("this is not a plan", why=str(error), hint="write one with plan.to_json()") from error
+
+
+def _pack_plan(plan: Plan) -> dict[str, object]:
+    packed: dict[str, object] = {
+        "body": [_pack(n) for n in plan.body],
+        "holds": [_pack_hold(h) for h in plan.holds],
+    }
+    if plan.cases:
+        packed["cases"] = [{"size": c.size, "most": c.most, "plan": _pack_plan(c.plan)} for c in plan.cases]
+    return packed
+
+
+def _unpack_plan(data: Mapping[str, object]) -> Plan:
+    body, holds, cases = data["body"], data["holds"], data.get("cases", [])
+    if not (isinstance(body, list) and isinstance(holds, list) and isinstance(cases, list)):
+        raise TypeError("body, holds and cases must be lists")
+    return Plan(
+        tuple(_unpack(n) for n in body),
+        tuple(_unpack_hold(h) for h in holds),
+        cases=tuple(Case(str(c["size"]), _int(c["most"]), _unpack_plan(c["plan"])) for c in cases),
+    )
 
 
 def _pack(node: PlanNode) -> dict[str, object]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from math import ceil
 
 from dovetail.ir.fit import Fit
-from dovetail.ir.plan import Hold, Leaf, Plan, PlanNode, Tile
+from dovetail.ir.plan import Case, Hold, Leaf, Plan, PlanNode, Tile
 from dovetail.ir.program import Combine, Program, Role
 from dovetail.schedule.facts import Facts, facts_of
 from dovetail.schedule.fusion import Followers, followers_of
@@ -17,12 +17,32 @@ from dovetail.schedule.tile_plan import TilePlan, best_tile_plan
 from dovetail.schedule.tiling import tilings
 from dovetail.targets.model import Target
 
+SMALL_SIZES = (1, 16)
+"""Run-time sizes up to which another plan may be better than the one for the whole range."""
 SMALL = 100_000
 """Points below which planning must cost next to nothing."""
 
 
 def default_plan(program: Program, target: Target, threads: int, tile_fits: tuple[Fit, ...] = ()) -> Plan:
-    """How to run ``program`` on ``threads`` units of ``target``; ``tile_fits`` compete with plans of single vectors."""
+    """How to run ``program`` on ``threads`` units of ``target``; ``tile_fits`` compete with plans of single vectors.
+
+    Small run-time sizes get plans of their own.
+    """
+    whole = _plan(program, target, threads, tile_fits)
+    ahead = [h for h in whole.holds if h.ahead]
+    cases: list[Case] = []
+    for size in program.sizes[:1]:
+        for most in SMALL_SIZES:
+            if size.low <= most and most * 8 <= size.high:
+                sizes = tuple(replace(s, high=most) if s is size else s for s in program.sizes)
+                plan = _plan(replace(program, sizes=sizes), target, threads, tile_fits)
+                if [h for h in plan.holds if h.ahead] == ahead and plan != whole:
+                    cases.append(Case(size.name, most, plan))
+    return replace(whole, cases=tuple(cases))
+
+
+def _plan(program: Program, target: Target, threads: int, tile_fits: tuple[Fit, ...]) -> Plan:
+    """The plan for the likely values of the run-time sizes."""
     planner = _Planner(program, target, machine_of(target), threads, tile_fits)
     nodes: list[PlanNode] = []
     for group in program.groups():

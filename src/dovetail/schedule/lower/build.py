@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from dovetail.base.errors import PlanError
 from dovetail.ir.expr import Literal
-from dovetail.ir.index import Access, Index, constant, variable
+from dovetail.ir.index import Access, Condition, Index, constant, variable
 from dovetail.ir.interval import interval
-from dovetail.ir.nest import Alloc, Barrier, Buffer, Nest, Node, Place, calls
-from dovetail.ir.plan import Hold, Leaf, Plan, PlanNode, Tile
+from dovetail.ir.nest import Alloc, Barrier, Buffer, Nest, Node, Place, When, calls
+from dovetail.ir.plan import Case, Hold, Leaf, Plan, PlanNode, Tile
 from dovetail.ir.program import Combine, Loop, Program, Role, Statement, Tensor
 from dovetail.schedule.lower.holds import enter_holds, held_shape
-from dovetail.schedule.lower.legality import check_plan, leaves
+from dovetail.schedule.lower.legality import after_writers, check_plan, leaves
 from dovetail.schedule.lower.state import InMemory, Pair, Span, State, Workshop, row_major
 from dovetail.schedule.lower.tiles import lower_nodes
 from dovetail.schedule.repertoire import repertoire
@@ -21,8 +22,32 @@ from dovetail.targets.model import MemoryKind, Target
 
 def build_nest(program: Program, plan: Plan, target: Target) -> Nest:
     """Loops, moves and instruction calls that do what ``program`` says in the way ``plan`` says."""
+    arguments, body = _build(program, plan, target, 0)
+    for number, case in reversed(list(enumerate(plan.cases, 1))):
+        small = _narrowed(program, case)
+        others, instead = _build(small, case.plan, target, number)
+        if others != arguments or case.plan.cases:
+            raise PlanError(f"the plan for {case.size} <= {case.most} wants constants in another layout")
+        body = (When((Condition(constant(case.most) - variable(case.size)),), instead, body),)
+    for tensor in program.temps:
+        if _touches_memory(tensor.name, body):
+            body = (Alloc(Buffer(tensor.name, target.main.name, tensor.dtype, tensor.shape, tensor=tensor.name), body),)
+    written = tuple(t.name for t in program.outputs)
+    return Nest(arguments, tuple(s.name for s in program.sizes), body, written)
+
+
+def _narrowed(program: Program, case: Case) -> Program:
+    """The program where the case's size is small."""
+    if not any(s.name == case.size and s.low <= case.most < s.high for s in program.sizes):
+        raise PlanError(f"a plan for {case.size} <= {case.most}, which is no part of that size's range")
+    sizes = tuple(replace(s, high=case.most) if s.name == case.size else s for s in program.sizes)
+    return replace(program, sizes=sizes)
+
+
+def _build(program: Program, plan: Plan, target: Target, number: int) -> tuple[tuple[Buffer, ...], tuple[Node, ...]]:
+    """The caller's arrays, and what to do with them; names do not meet those of another ``number``."""
     check_plan(program, plan, target)
-    shop = Workshop(program, target, repertoire(target))
+    shop = Workshop(program, target, repertoire(target), number)
     state = _start(shop)
     arguments: list[Buffer] = []
     for tensor in program.tensors:
@@ -34,12 +59,25 @@ def build_nest(program: Program, plan: Plan, target: Target) -> Nest:
     for tensor in needed:
         node, inner = _initialise(shop, tensor, state)
         body += (*lower_nodes(shop, (node,), inner), Barrier(target.units[0].name))
-    body += enter_holds(shop, tuple(h for h in plan.holds if not h.ahead), plan.body, state, lower_nodes)
-    for tensor in program.temps:
-        if _touches_memory(tensor.name, body):
-            body = (Alloc(Buffer(tensor.name, target.main.name, tensor.dtype, tensor.shape, tensor=tensor.name), body),)
-    written = tuple(t.name for t in program.outputs)
-    return Nest(tuple(arguments), tuple(s.name for s in program.sizes), body, written)
+    body += _whole(shop, tuple(h for h in plan.holds if not h.ahead), plan.body, state)
+    return tuple(arguments), body
+
+
+def _whole(shop: Workshop, holds: tuple[Hold, ...], body: tuple[PlanNode, ...], state: State) -> tuple[Node, ...]:
+    """The nodes of a plan; what is held all along is filled once its writers are done."""
+    begins = {hold: after_writers(shop.program, body, hold.tensor) for hold in holds}
+    late = tuple(h for h in holds if begins[h])
+    if not late:
+        return enter_holds(shop, holds, body, state, lower_nodes)
+    if len(late) < len(holds):
+
+        def lower(shop: Workshop, nodes: tuple[PlanNode, ...], inner: State) -> tuple[Node, ...]:
+            return _whole(shop, late, nodes, inner) if nodes is body else lower_nodes(shop, nodes, inner)
+
+        return enter_holds(shop, tuple(h for h in holds if not begins[h]), body, state, lower)
+    first = min(begins.values())
+    meet = (Barrier(shop.target.units[0].name),)
+    return lower_nodes(shop, body[:first], state) + meet + _whole(shop, holds, body[first:], state)
 
 
 def _start(shop: Workshop) -> State:

@@ -21,11 +21,14 @@ Pair = tuple[int, str]
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """What is left of a loop: ``extent`` iterations from ``base``. ``valid`` (lanes only): how many of them exist."""
+    """What is left of a loop: ``extent`` iterations from ``base``. ``valid`` (lanes only): how many of them exist,
+
+    at least ``sure``."""
 
     base: Index
     extent: Index
     valid: Index | None = None
+    sure: int = 1
 
     @property
     def size(self) -> int | None:
@@ -136,7 +139,7 @@ class State:
 class Workshop:
     """What the lowering of one plan shares: the program, the target, and fresh names."""
 
-    def __init__(self, program: Program, target: Target, instructions: Repertoire) -> None:
+    def __init__(self, program: Program, target: Target, instructions: Repertoire, number: int = 0) -> None:
         self.program = program
         self.target = target
         self.instructions = instructions
@@ -146,7 +149,7 @@ class Workshop:
         self.padded_copies: set[int] = set()
         self.initialised: dict[str, Combine] = {}
         """Tensors accumulated in memory, set to their neutral element beforehand."""
-        self._count = 0
+        self._count = number * 1_000_000
 
     def starts_in_memory(self, tensor: str) -> bool:
         """An ``op=`` into ``tensor`` goes on from what is in memory."""
