@@ -28,6 +28,8 @@ from dovetail.targets.model import Target
 
 MOST_FITS = 4
 """Fits whose orders are looked at, cheapest calls first."""
+CALL_CYCLES = 6.0
+"""Working out the addresses of a tile and passing them on."""
 DEPTHS = (512, 256, 128)
 """Parts of a long reduction that are tried, where a call can do so many."""
 
@@ -73,7 +75,7 @@ def best_tile_plan(
     """The cheapest plan by one of ``fits``; None when none of them can be used."""
     known = [found for fit in fits if (found := _tile_fit(program, facts, fit, target)) is not None]
     choices = [_Choice(program, facts, fit, target, machine, threads) for fit in known]
-    choices = sorted(choices, key=lambda c: c.call_cycles(c.fit.steps))[:MOST_FITS]
+    choices = sorted((c for c in choices if c.can_write()), key=lambda c: c.call_cycles(c.fit.steps))[:MOST_FITS]
     plans = [plan for choice in choices for plan in choice.plans()]
     return min(plans, key=lambda plan: plan.cycles, default=None)
 
@@ -84,9 +86,6 @@ def _tile_fit(program: Program, facts: Facts, fit: Fit, target: Target) -> TileF
     if shape is None or fit.statement != facts.number or fit.node is not None:
         return None
     bound = {loop.needle: loop.loops for loop in fit.loops}
-    accesses = operand_accesses(shape, facts.statement, bound, program.dtypes)
-    if accesses is None:
-        return None
     steps: dict[str, int] = {}
     extents: dict[str, Index] = {}
     given = {loop.name: loop.extent for loop in facts.statement.loops}
@@ -102,7 +101,8 @@ def _tile_fit(program: Program, facts: Facts, fit: Fit, target: Target) -> TileF
             steps[group[0]] = most // inner
             whole = most // inner == facts.extents[group[0]] and group[0] in facts.dynamic
             extents[loop.name] = given[group[0]] * inner if whole else extents[loop.name]
-    return TileFit(shape, bound, steps, extents, accesses)
+    accesses = operand_accesses(shape, facts.statement, bound, program.dtypes)
+    return TileFit(shape, bound, steps, extents, accesses) if accesses is not None else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +115,13 @@ class _Choice:
     target: Target
     machine: Machine
     threads: int
+
+    def can_write(self) -> bool:
+        """The instruction can write the output where it lies."""
+        memory = self.target.main.name
+        layouts = Layouts(self.program, self.facts, self.fit, self.machine, memory, (), 1)
+        written = self.fit.shape.statement.out.tensor
+        return layouts.direct_cycles(self.fit.shape.instruction.operand(written)) is not None
 
     def plans(self) -> Iterator[TilePlan]:
         for steps in self.depths():
@@ -224,7 +231,7 @@ class _Choice:
                 sizes = {
                     loop.size.name: extent for loop, (_, extent, _) in zip(shape.loops, tile, strict=True) if loop.size
                 }
-                total += count * (evaluate_cost(shape.instruction.cycles, sizes) + self.machine.loop_cycles)
+                total += count * (evaluate_cost(shape.instruction.cycles, sizes) + CALL_CYCLES)
             else:
                 total += count * prod(extent for _, extent, _ in tile) * self.point_cycles()
         return total
@@ -244,7 +251,7 @@ class _Choice:
     def point_cycles(self) -> float:
         """One point of an edge, in lanes and with much of every vector wasted."""
         width = self.machine.lane_counts(self.facts)[0]
-        return 2 * (self.machine.operation_cycles(self.facts, width) + 0.5) / width
+        return 1.5 * (self.machine.operation_cycles(self.facts, width) + 0.25) / width
 
     def start_cycles(self) -> float:
         """Setting the output to the neutral element beforehand, since calls add to what is there."""

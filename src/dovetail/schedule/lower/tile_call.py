@@ -23,6 +23,8 @@ from dovetail.schedule.tile_shape import TileShape, operand_accesses, tile_shape
 Lower = Callable[[Workshop, tuple[PlanNode, ...], State], tuple[Node, ...]]
 SPARE = 3
 """Registers kept free for operands while an edge is summed up."""
+UNSURE = 2
+"""Registers along a loop of which an edge has an unknown number of iterations."""
 
 
 def lower_tile_call(shop: Workshop, leaf: Leaf, state: State, lower: Lower) -> tuple[Node, ...]:
@@ -207,17 +209,17 @@ class _TileCall:
     # -- edges
 
     def edge(self) -> tuple[Node, ...]:
-        """What no call can do: sums in registers where the rest is known, else as any leaf."""
-        plain = Leaf(self.leaf.statement, self.leaf.lanes, self.leaf.width)
+        """What no call can do: sums in registers where each stands for an element, else as any leaf."""
+        number = self.leaf.statement
+        plain = Leaf(number, self.leaf.lanes, self.leaf.width)
         kept = [n for n in self.spans if n in self.statement.out.names()]
-        known = all(span.size is not None for span in self.spans.values())
-        simple = not self.state.late.get(self.leaf.statement) and self.statement.combine is not Combine.SET
-        masked = any(self.state.spans[self.leaf.statement, n].valid is not None for n in self.spans)
-        if not (kept and known and simple) or masked or not self.is_separate(kept):
+        simple = not self.state.late.get(number) and self.statement.combine is not Combine.SET
+        if not (kept and simple and self.is_separate(kept)):
             return self.lower(self.shop, (plain,), self.state)
         lanes = self.leaf.lanes if self.leaf.lanes in kept else ""
-        node = self.summed(Leaf(plain.statement, lanes, plain.width if lanes else 1), kept)
-        return self.lower(self.shop, (node,), self.state)
+        node = self.summed(Leaf(number, lanes, plain.width if lanes else 1), kept)
+        spans = {(number, name): span for name, span in self.spans.items()}
+        return self.lower(self.shop, (node,), self.state.with_spans(spans))
 
     def is_separate(self, kept: list[str]) -> bool:
         """Each output index is one kept loop, so that a register stands for one element."""
@@ -236,7 +238,8 @@ class _TileCall:
         steps: dict[str, int] = {}
         for name in sorted(kept, key=lambda n: n != leaf.lanes):
             unit = leaf.width if name == leaf.lanes else 1
-            count = -(-self.spans[name].extent.const // unit)
+            size = self.spans[name].size
+            count = UNSURE if size is None else -(-size // unit)
             steps[name] = min(count, cells) * unit
             cells = max(1, cells // min(count, cells))
         held = (Hold(self.statement.out.tensor, self.shop.registers),)

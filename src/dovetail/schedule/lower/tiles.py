@@ -201,6 +201,9 @@ def _dynamic(shop: Workshop, tile: Tile, state: State, extent: Index) -> tuple[N
 def _dynamic_edge(shop: Workshop, tile: Tile, state: State, whole: Index, extent: Index) -> tuple[Node, ...]:
     rest = simplify(extent % tile.step, state.ranges)
     start = whole * tile.step
+    if any(leaf.instruction for leaf in leaves(tile.body)):  # a call is told how much is left, where it can be
+        edge = _inside(shop, tile, state, _Round(start, rest, start))
+        return (When((Condition(rest - 1),), edge),) if edge else ()
     if _lanes_only(tile):
         return _masked_edge(shop, tile, state, start, rest)
     found: tuple[Node, ...] = ()
