@@ -79,7 +79,10 @@ class _View:
         """What is left of every loop at the leaf: the register tile."""
 
     def rows(self) -> Iterator[tuple[str, str]]:
-        yield "lanes", self._lanes()
+        if self.leaf.instruction:
+            yield "calls", self._calls()
+        else:
+            yield "lanes", self._lanes()
         if self.holder is not None:
             yield "registers", self._registers()
         yield from (("layout", self._layout(hold)) for hold in self._layouts())
@@ -95,6 +98,7 @@ class _View:
 
     def in_words(self) -> str:
         text = f"{self.leaf.width} lanes of {self.leaf.lanes}" if self.leaf.width > 1 else "scalar"
+        text = f"{self.leaf.instruction} on {self._call_text()}" if self.leaf.instruction else text
         if self.holder is not None:
             text += f", {self._tile_text()} in registers"
         fused = sum(self._shares_tile(other) for other in self.spots) if self.holder is not None else 0
@@ -103,6 +107,13 @@ class _View:
         return text + (f", {' and '.join(packed)} packed" if packed else "")
 
     # -- lanes and registers
+
+    def _calls(self) -> str:
+        names = [loop for _, group in self.leaf.bound for loop in group]
+        return f"{self.leaf.instruction} on tiles of {self._call_text()} ({' x '.join(names)}); what does not fill one, in {max(1, self.leaf.width)} lanes"
+
+    def _call_text(self) -> str:
+        return "x".join(str(self.inside[loop]) for _, group in self.leaf.bound for loop in group)
 
     def _lanes(self) -> str:
         if self.leaf.width == 1:

@@ -125,6 +125,12 @@ class Emissions:
             self._found[name] = found
         return found
 
+    def beside(self) -> tuple[tuple[str, str], ...]:
+        """Symbols called that others define, each with the file it is in ("" where none is named)."""
+        used = (emission.instruction for emission in self._found.values())
+        found = {i.call: i.object.name if i.object is not None else "" for i in used if i.call}
+        return tuple(sorted(found.items()))
+
     def state(self, name: str) -> str:
         """Symbol prefix of a state's ``_enter`` and ``_leave`` functions."""
         return self._states.setdefault(name, f"s{len(self._states)}")

@@ -34,7 +34,7 @@ extern "C" {{
  * Arenas start at multiples of 64 bytes; each buffer in one takes its bytes rounded up to a multiple of 64.
  * After the call, status word 0 is 0, or 1 + (buffer << 8 | dimension) of an index that was read from a tensor and
  * lies outside its buffer; status word 1 is that index. Outputs are then not to be used.
- */
+{_beside(module)} */
 void {module.entry}(int32_t unit, int32_t units, const int64_t *words);
 
 #ifdef __cplusplus
@@ -42,6 +42,14 @@ void {module.entry}(int32_t unit, int32_t units, const int64_t *words);
 #endif
 #endif
 """
+
+
+def _beside(module: LlvmModule) -> str:
+    """What to link with."""
+    if not module.beside:
+        return ""
+    lines = [f" *   {_plain(name)}" + (f", defined in {_plain(file)}" if file else "") for name, file in module.beside]
+    return "\n".join([" *", " * To be linked with what it calls:", *lines, ""])
 
 
 def _argument(buffer: Buffer, nest: Nest) -> str:

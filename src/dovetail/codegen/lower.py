@@ -51,6 +51,8 @@ class LlvmModule:
     private: Arena
     buffers: tuple[str, ...]
     """Names of tensors (or buffers) by the number that status words use."""
+    beside: tuple[tuple[str, str], ...] = ()
+    """Symbols that it leaves open beside ``dt_barrier``, and the files that define them."""
 
 
 def lower(nest: Nest, target: Target) -> LlvmModule:
@@ -66,7 +68,8 @@ def lower(nest: Nest, target: Target) -> LlvmModule:
     text = "\n".join(p for p in parts if p) + "\n"
     symbol = "k_" + sha256(f"{target.llvm}\n{text}".encode()).hexdigest()[:16]
     names = tuple(b.buffer.tensor or b.buffer.name for b in memory.values())
-    return LlvmModule(text.replace(_ENTRY, f"@{symbol}"), symbol, entry.shared, entry.private, names)
+    whole = text.replace(_ENTRY, f"@{symbol}")
+    return LlvmModule(whole, symbol, entry.shared, entry.private, names, emissions.beside())
 
 
 class _EntryWriter:

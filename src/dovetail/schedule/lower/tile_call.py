@@ -30,9 +30,9 @@ UNSURE = 2
 def lower_tile_call(shop: Workshop, leaf: Leaf, state: State, lower: Lower) -> tuple[Node, ...]:
     """The calls of a leaf ``by`` an instruction, and what does its edges."""
     shape = tile_shape(shop.target.instruction(leaf.instruction))
-    accesses = shape and operand_accesses(shape, shop.statements[leaf.statement], dict(leaf.bound), shop.dtypes)
-    if shape is None or accesses is None:
-        raise PlanError(f"'{leaf}': the instruction does not do this statement")
+    assert shape is not None, "checked with the plan"
+    accesses = operand_accesses(shape, shop.statements[leaf.statement], dict(leaf.bound), shop.dtypes)
+    assert accesses is not None, "checked with the plan"
     return _TileCall(shop, leaf, state, lower, shape, accesses).nodes()
 
 
@@ -242,7 +242,7 @@ class _TileCall:
             count = UNSURE if size is None else -(-size // unit)
             steps[name] = min(count, cells) * unit
             cells = max(1, cells // min(count, cells))
-        held = (Hold(self.statement.out.tensor, self.shop.registers),)
+        held: tuple[Hold, ...] = (Hold(self.statement.out.tensor, self.shop.registers),)
         for name, step in steps.items():
             node = self.tile(name, step, node, held)
             held = ()
