@@ -35,6 +35,8 @@ ALL_ELEMENTS = 2_000_000
 """Points up to which every element is compared: a few milliseconds of NumPy."""
 MOST_BYTES = 64 << 20
 MOST_SECONDS = 0.2
+MOST_STEPS = 500
+"""Steps of a recurrence, each of which the reference takes by itself."""
 POINTS = 20_000_000
 """Points of the reference that one element may need."""
 PERIOD = 65_521
@@ -42,10 +44,11 @@ PERIOD = 65_521
 
 
 def is_affordable(program: Program, sizes: Mapping[str, int], lanes: int, threads: int) -> bool:
-    """Whether running the code once is cheap enough: memory, and time at a tenth of what the lanes could do."""
+    """Whether one run is cheap enough: memory, steps of the reference, time at a tenth of what the lanes can do."""
+    steps = sum(prod(loop.extent.evaluate(sizes) for loop in s.seq) for s in program.statements if s.seq)
     touched = sum(prod(extents(t, sizes)) * t.dtype.bytes for t in program.tensors)
     seconds = work(program, sizes).operations / (2e9 * lanes * threads)
-    return touched <= MOST_BYTES and seconds <= MOST_SECONDS
+    return touched <= MOST_BYTES and seconds <= MOST_SECONDS and steps <= MOST_STEPS
 
 
 def emitted_check(kernel: Kernel, choices: tuple[dict[str, int], ...], note: str) -> Check:
