@@ -6,7 +6,7 @@ multiply-adds; each value is loaded once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from dovetail.base.dtypes import DTYPES, DType, compute_type
 from dovetail.base.errors import MappingError, PlanError
@@ -44,8 +44,10 @@ def unrolled(shop: Workshop, leaf: Leaf, state: State) -> tuple[Node, ...]:
     sizes = tuple(_steps(name, span, leaf) for name, span in rest.items())
     plain: list[tuple[int, ...]] = []
     guarded: dict[tuple[Condition, ...], list[tuple[int, ...]]] = {}
+    here = _Here(state.bases(leaf.statement))
     for offsets in points(sizes):
-        open_conditions = _conditions(state, leaf, rest, offsets)
+        here.move(rest, offsets, leaf)
+        open_conditions = _conditions(state, leaf, rest, offsets, here)
         if open_conditions is None:
             continue
         if open_conditions:
@@ -64,34 +66,60 @@ def _steps(name: str, span: Span, leaf: Leaf) -> int:
     return -(-span.size // leaf.width) if name == leaf.lanes else span.size
 
 
+class _Here:
+    """Indices at one point of a leaf after the other: substituted once, then moved along."""
+
+    def __init__(self, bases: Mapping[str, Index]) -> None:
+        self.bases = bases
+        self.offsets: dict[str, int] = {}
+        self.starts: dict[int, tuple[Index, Index]] = {}
+
+    def move(self, rest: Mapping[str, Span], offsets: tuple[int, ...], leaf: Leaf) -> None:
+        """To the point ``offsets`` iterations (lanes: vectors) into ``rest``."""
+        steps = zip(rest, offsets, strict=True)
+        self.offsets = {name: at * (leaf.width if name == leaf.lanes else 1) for name, at in steps if at}
+
+    def index(self, index: Index) -> Index:
+        """``index`` at this point; the object given must stay alive and the same."""
+        if not index.is_affine:
+            return index.substitute(self.values())
+        start = self.starts.get(id(index))
+        if start is None:
+            start = self.starts[id(index)] = index, index.substitute(self.bases)
+        moved = sum(c * self.offsets.get(str(name), 0) for name, c in index.terms) if self.offsets else 0
+        return Index(start[1].terms, start[1].const + moved) if moved else start[1]
+
+    def values(self) -> dict[str, Index]:
+        """Every loop at this point."""
+        moved = {name: self.bases[name] + at for name, at in self.offsets.items()}
+        return {**self.bases, **moved}
+
+
 def _conditions(
-    state: State, leaf: Leaf, rest: dict[str, Span], offsets: tuple[int, ...]
+    state: State, leaf: Leaf, rest: dict[str, Span], offsets: tuple[int, ...], here: _Here
 ) -> tuple[Condition, ...] | None:
     """The conditions that remain to be asked at a point; None when the point is not there."""
     conditions = state.conditions.get(leaf.statement, ())
     found = [c for c in _first_lane(leaf, rest, offsets) if not state.always(c)]
     if not conditions or any(map(state.never, found)):
         return None if any(map(state.never, found)) else tuple(found)
-    values = {**state.bases(leaf.statement)}
-    for (name, span), offset in zip(rest.items(), offsets, strict=True):
-        values[name] = span.base + offset * (leaf.width if name == leaf.lanes else 1)
     for condition in conditions:
-        here = Condition(simplify(condition.index.substitute(values), state.ranges), condition.equal)
         if leaf.width > 1 and leaf.lanes in condition.names():
             if not lanes_always(state, leaf, condition):
                 raise PlanError(f"lanes over '{leaf.lanes}' cross the condition {condition}")
             continue
-        if state.never(here):
+        moved = Condition(simplify(here.index(condition.index), state.ranges), condition.equal)
+        if state.never(moved):
             return None
-        if not state.always(here):
-            found.append(here)
+        if not state.always(moved):
+            found.append(moved)
     return tuple(found)
 
 
 def _first_lane(leaf: Leaf, rest: dict[str, Span], offsets: tuple[int, ...]) -> Iterator[Condition]:
     """Where only part of a tile exists: its first vector does, each further one only if its first lane does."""
     for (name, span), offset in zip(rest.items(), offsets, strict=True):
-        if name == leaf.lanes and leaf.width > 1 and span.valid is not None and offset:
+        if name == leaf.lanes and leaf.width > 1 and span.valid is not None and offset * leaf.width >= span.sure:
             yield Condition(span.valid - offset * leaf.width - 1)
 
 
@@ -112,18 +140,23 @@ class _Builder:
         self.nodes: list[Node] = []
         self.buffers: dict[tuple[str, int], tuple[str, int]] = {}
         self.cache: dict[object, Operand] = {}
-        self.values: dict[str, Index] = {}
+        bases = state.bases(leaf.statement)
+        self.here = self.along = _Here(bases)
+        self.lane_ranges = state.ranges
+        if self.wide > 1:
+            self.along = _Here({**bases, leaf.lanes: bases[leaf.lanes] + variable(LANE)})
+            self.lane_ranges = {**state.ranges, LANE: (0, self.wide - 1)}
+        self.texts: dict[int, tuple[Expr, str, frozenset[str]]] = {}
         self.live: tuple[Index, ...] = ()
 
     def build(self, offsets: list[tuple[int, ...]]) -> tuple[Node, ...]:
         for point in offsets:
-            self.values = {**self.state.bases(self.leaf.statement)}
+            self.here.move(self.rest, point, self.leaf)
+            self.along.offsets = self.here.offsets
+            lanes = self.rest.get(self.leaf.lanes)
             self.live = ()
-            for (name, span), offset in zip(self.rest.items(), point, strict=True):
-                at = offset * self.wide if name == self.leaf.lanes else offset
-                self.values[name] = span.base + at
-                if name == self.leaf.lanes and self.wide > 1:
-                    self.live = self.live_lanes(span, at)
+            if lanes is not None and self.wide > 1:
+                self.live = self.live_lanes(lanes, self.here.offsets.get(self.leaf.lanes, 0))
             self.point()
         buffers = [
             Buffer(name, self.shop.registers, DTYPES[dtype], (constant(count),), lanes)
@@ -205,7 +238,19 @@ class _Builder:
     # -- values
 
     def varies(self, e: Expr) -> bool:
-        return self.wide > 1 and self.leaf.lanes in names(e)
+        return self.wide > 1 and self.leaf.lanes in self.text(e)[1]
+
+    def text(self, e: Expr) -> tuple[str, frozenset[str]]:
+        """How ``e`` reads, and the loops in it."""
+        found = self.texts.get(id(e))
+        if found is None:
+            found = self.texts[id(e)] = e, str(e), names(e)
+        return found[1:]
+
+    def key(self, e: Expr) -> tuple[str, tuple[int, ...]]:
+        """The same for the same value: its text, and how far its loops are along."""
+        text, loops = self.text(e)
+        return text, tuple(self.here.offsets.get(name, 0) if name in loops else 0 for name in self.rest)
 
     def out_has_lanes(self) -> bool:
         return self.wide > 1 and self.leaf.lanes in self.statement.out.names()
@@ -216,13 +261,7 @@ class _Builder:
             return Number(_literal(e.value, want), want)
         if lanes > 1 and not self.varies(e):
             return self.spread(e, want, lanes)
-        key = (
-            "value",
-            str(e),
-            tuple(sorted((n, self.values[n]) for n in names(e) if n in self.values)),
-            want.name,
-            lanes,
-        )
+        key = ("value", *self.key(e), want.name, lanes)
         if key not in self.cache:
             self.cache[key] = self.fresh_value(e, want, lanes)
         return self.cache[key]
@@ -237,7 +276,7 @@ class _Builder:
         if isinstance(e, Position):
             if lanes > 1:
                 raise PlanError(f"'{e}' counts along its lanes '{self.leaf.lanes}'", hint="choose other lanes")
-            return self.converted(Value(e.index.substitute(self.values)), DTYPES["i64"], want, 1)
+            return self.converted(Value(self.here.index(e.index)), DTYPES["i64"], want, 1)
         if isinstance(e, Cast):
             inner = compute_type(value_type(e.arg, self.shop.dtypes, None))
             cast = self.converted(self.value(e.arg, inner, lanes), inner, e.dtype, lanes)
@@ -268,13 +307,7 @@ class _Builder:
 
     def spread(self, e: Expr, want: DType, lanes: int) -> Operand:
         """One value for all lanes: straight from memory where possible, else computed once and broadcast."""
-        key = (
-            "spread",
-            str(e),
-            tuple(sorted((n, self.values[n]) for n in names(e) if n in self.values)),
-            want.name,
-            lanes,
-        )
+        key = ("spread", *self.key(e), want.name, lanes)
         if key in self.cache:
             return self.cache[key]
         direct = isinstance(e, Read) and self.shop.dtypes[e.access.tensor] == want
@@ -315,7 +348,7 @@ class _Builder:
     def cell(self, held: InRegisters, access: Access) -> Cell:
         position = []
         for d, (index, base) in enumerate(zip(access.indices, held.base, strict=True)):
-            offset = simplify(index.substitute(self.values) - base, self.state.ranges)
+            offset = simplify(self.here.index(index) - base, self.state.ranges)
             if not offset.is_constant:
                 raise PlanError(f"'{access}' is not where '{held.buffer}' holds it", why=f"offset {offset}")
             position.append(offset.const // held.width if d == held.lane_dim else offset.const)
@@ -342,13 +375,11 @@ class _Builder:
 
     def place(self, access: Access) -> tuple[Place, Index | None]:
         """Where an access is, and how far apart its lanes are (0: they share it; None: not a constant stride)."""
-        values = dict(self.values)
-        ranges = dict(self.state.ranges)
-        if self.wide > 1:
-            values[self.leaf.lanes] = values[self.leaf.lanes] + variable(LANE)
-            ranges[LANE] = (0, self.wide - 1)
-        indices = tuple(simplify(i.substitute(values), ranges) for i in access.indices)
         held = self.state.held.get(access.tensor)
+        if not isinstance(held, InMemory) and all(i.is_affine for i in access.indices):
+            return Place(access.tensor, tuple(map(self.here.index, access.indices))), self.stride(access)
+        ranges = self.lane_ranges
+        indices = tuple(simplify(self.along.index(i), ranges) for i in access.indices)
         buffer = access.tensor
         if isinstance(held, InMemory):
             buffer = held.buffer
@@ -369,6 +400,16 @@ class _Builder:
             elif stride is not None and c and step is not None:
                 stride = stride + step * c
         return Place(buffer, tuple(i.substitute({LANE: constant(0)}) for i in indices)), stride
+
+    def stride(self, access: Access) -> Index | None:
+        """How far apart the lanes of a plain access are."""
+        total = constant(0)
+        for index, step in zip(access.indices, self.shop.strides[access.tensor], strict=True):
+            c = index.coefficient(self.leaf.lanes) if self.wide > 1 else 0
+            if c and step is None:
+                return None
+            total += step * c if step is not None else 0
+        return total
 
     def load(self, access: Access, lanes: int) -> Operand:
         dtype = self.shop.dtypes[access.tensor]

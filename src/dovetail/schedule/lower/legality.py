@@ -30,7 +30,7 @@ def check_plan(program: Program, plan: Plan, target: Target) -> None:
     for leaf in plan.leaves():
         check.leaf(leaf)
     for hold in plan.holds:
-        check.hold(hold, plan.body, parallel=False)
+        check.hold(hold, plan.body[after_writers(program, plan.body, hold.tensor) :], parallel=False)
     check.nodes(plan.body, (), False)
 
 
@@ -216,6 +216,16 @@ class _Check:
                 raise PlanError(f"'{hold}' does not tell all elements of dimension {dimension} apart")
         if any(d.dimension >= rank or d.dimension < 0 for d in hold.digits):
             raise PlanError(f"'{hold}' has more dimensions than its tensor")
+
+
+def after_writers(program: Program, body: tuple[PlanNode, ...], tensor: str) -> int:
+    """The first node of a whole plan from which on nothing writes ``tensor``: there a hold around it all begins."""
+    writing = [
+        n
+        for n, node in enumerate(body)
+        if any(program.statements[x.statement].out.tensor == tensor for x in leaves((node,)))
+    ]
+    return max(writing, default=-1) + 1
 
 
 def leaves(nodes: tuple[PlanNode, ...]) -> Iterator[Leaf]:

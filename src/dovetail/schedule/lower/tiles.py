@@ -125,6 +125,7 @@ class _Round:
     before: Index
     last: tuple[Condition, ...] = ()
     valid: Index | None = None
+    sure: int = 1
 
 
 def _static(shop: Workshop, tile: Tile, state: State, extent: int) -> tuple[Node, ...]:
@@ -236,7 +237,7 @@ def _masked_edge(shop: Workshop, tile: Tile, state: State, start: Index, rest: I
         size = min(tile.step, vectors * width)
         there = [Condition(rest - ((vectors - 1) * width + 1))]
         there += [Condition(constant(size) - rest)] if vectors < pieces else []
-        piece = _inside(shop, tile, inner, _Round(start, size, start, (), rest))
+        piece = _inside(shop, tile, inner, _Round(start, size, start, (), rest, (vectors - 1) * width + 1))
         found = _meeting(shop, state, found, (When(tuple(there), piece),) if piece else ())
     return found
 
@@ -298,11 +299,11 @@ def _inside(shop: Workshop, tile: Tile, state: State, now: _Round) -> tuple[Node
 
 
 def _advanced(span: Span, now: _Round) -> Span:
-    valid = now.valid
-    if valid is None and span.valid is not None:
-        valid = span.valid - now.start
     size = constant(now.size) if isinstance(now.size, int) else now.size
-    return Span(span.base + now.start, size, valid)
+    if now.valid is not None or span.valid is None:
+        return Span(span.base + now.start, size, now.valid, now.sure)
+    sure = max(1, span.sure - now.start.const) if now.start.is_constant else 1
+    return Span(span.base + now.start, size, span.valid - now.start, sure)
 
 
 def _meeting(shop: Workshop, state: State, before: tuple[Node, ...], after: tuple[Node, ...]) -> tuple[Node, ...]:
