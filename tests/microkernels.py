@@ -53,3 +53,16 @@ def _kernel(symbol: str, head: str, rows: int, columns: int) -> str:
     lines += ["  br i1 %more, label %loop, label %done", "done:"]
     lines += [f"  store {vector} %u{i}, ptr %p{i}, align 4" for i in range(rows)]
     return "\n".join([*lines, "  ret void", "}", ""])
+
+
+def transpose(symbol: str, rows: int, columns: int) -> str:
+    """``void symbol(y, x, i64 ldy, i64 ldx)``: y[j * ldy + i] = x[i * ldx + j] for i < rows, j < columns."""
+    lines = [f"define void @{symbol}(ptr %y, ptr %x, i64 %ldy, i64 %ldx) {{"]
+    for i in range(rows):
+        for j in range(columns):
+            n = f"{i}.{j}"
+            lines += [f"  %a{n} = mul i64 %ldx, {i}", f"  %b{n} = add i64 %a{n}, {j}"]
+            lines += [f"  %p{n} = getelementptr float, ptr %x, i64 %b{n}", f"  %v{n} = load float, ptr %p{n}, align 4"]
+            lines += [f"  %c{n} = mul i64 %ldy, {j}", f"  %d{n} = add i64 %c{n}, {i}"]
+            lines += [f"  %q{n} = getelementptr float, ptr %y, i64 %d{n}", f"  store float %v{n}, ptr %q{n}, align 4"]
+    return "\n".join([*lines, "  ret void", "}", ""])

@@ -110,7 +110,8 @@ class _View:
 
     def _calls(self) -> str:
         names = [loop for _, group in self.leaf.bound for loop in group]
-        return f"{self.leaf.instruction} on tiles of {self._call_text()} ({' x '.join(names)}); what does not fill one, in {max(1, self.leaf.width)} lanes"
+        tiles = f"tiles of {self._call_text()} ({' x '.join(names)})"
+        return f"{self.leaf.instruction} on {tiles}; what does not fill one, in {self.leaf.width} lanes"
 
     def _call_text(self) -> str:
         return "x".join(str(self.inside[loop]) for _, group in self.leaf.bound for loop in group)

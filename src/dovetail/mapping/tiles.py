@@ -12,9 +12,15 @@ from dovetail.targets.model import Target
 
 
 def tile_fits(program: Program, target: Target) -> tuple[Fit, ...]:
-    """Whole statements of ``program`` done by tile instructions of ``target``; at once () where it has none."""
+    """Whole statements of ``program`` done by tile instructions of ``target``; at once () where it has none.
+
+    Conditions are not asked about: a nest calls the instruction only for tiles of which every point is there.
+    """
     only = _only_tiles(target)
-    return () if only is None else find_mappings(program, only, misfits=False, nodes=False).fits
+    if only is None:
+        return ()
+    open_program = replace(program, statements=tuple(replace(s, where=()) for s in program.statements))
+    return find_mappings(open_program, only, misfits=False, nodes=False).fits
 
 
 @lru_cache(maxsize=16)

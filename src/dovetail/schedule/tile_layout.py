@@ -111,6 +111,8 @@ class Layouts:
             plain = all(len(i.terms) <= 1 and i.const == 0 for i in access.indices)
             static = all(extent.is_constant for extent in tensor.shape)
             ahead = position < 0 and tensor.role is Role.CONST and plain and static
+            if not ahead and self.facts.guarded & access.names():
+                continue  # what conditions keep away may not be there to be laid out
             shared = not ahead and not any(parallel for _, _, parallel in self.outer[: position + 1])
             hold = Hold(tensor.name, self.memory, digits, ahead=ahead, shared=shared)
             found.append((0.0 if ahead else self.fill_cycles(access, digits, position, left), (position, hold)))

@@ -225,16 +225,30 @@ class _Choice:
         around = prod(e for n, e in self.facts.extents.items() if n not in steps)
         classes = [tuple(self.classes(shape, number, steps)) for number in range(len(shape.loops))]
         total = 0.0
+        cut = self.cut(steps)
         for tile in product(*classes):
             count = around * prod(n for n, _, _ in tile)
+            points = count * prod(extent for _, extent, _ in tile)
             if all(fits for _, _, fits in tile):
                 sizes = {
                     loop.size.name: extent for loop, (_, extent, _) in zip(shape.loops, tile, strict=True) if loop.size
                 }
-                total += count * (evaluate_cost(shape.instruction.cycles, sizes) + CALL_CYCLES)
+                calls = count * (evaluate_cost(shape.instruction.cycles, sizes) + CALL_CYCLES)
+                total += (1 - cut) * calls + cut * points * self.point_cycles()
             else:
-                total += count * prod(extent for _, extent, _ in tile) * self.point_cycles()
+                total += points * self.point_cycles()
         return total
+
+    def cut(self, steps: dict[str, int]) -> float:
+        """The share of tiles that conditions cut: the first or last one along a loop, for one of the taps."""
+        share = 0.0
+        for condition in self.facts.statement.where:
+            bound = [n for n in condition.names() if n in steps]
+            others = [n for n in condition.names() if n in self.facts.extents and n not in steps]
+            if bound:
+                tiles = prod(ceil(self.facts.extents[n] / steps[n]) for n in bound)
+                share += 1 / (tiles * prod(self.facts.extents[n] for n in others))
+        return min(1.0, share)
 
     def classes(self, shape: TileShape, number: int, steps: dict[str, int]) -> Iterator[tuple[int, int, bool]]:
         """(how many, extent, whether a call can do it) of the tiles along one loop of the instruction."""
@@ -250,7 +264,7 @@ class _Choice:
 
     def point_cycles(self) -> float:
         """One point of an edge, in lanes and with much of every vector wasted."""
-        width = self.machine.lane_counts(self.facts)[0]
+        width = self.leaf(self.fit).width
         return 1.5 * (self.machine.operation_cycles(self.facts, width) + 0.25) / width
 
     def start_cycles(self) -> float:

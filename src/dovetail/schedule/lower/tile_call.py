@@ -70,7 +70,8 @@ class _TileCall:
             return self.edge()
         call: tuple[Node, ...] = (self.call(extents, params),)
         late = self.state.late.get(self.leaf.statement, ())
-        whole: tuple[Node, ...] = (When(late, call),) if late else call
+        some = tuple(Condition(e - 1) for e in extents.values() if not self.state.always(Condition(e - 1)))
+        whole: tuple[Node, ...] = (When((*some, *late), call),) if late or some else call
         return (When(guards, whole, self.edge()),) if guards else whole
 
     # -- the tile
