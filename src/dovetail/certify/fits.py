@@ -21,7 +21,7 @@ from time import perf_counter
 from dovetail.base.limits import Limits
 from dovetail.ir.certificate import Check
 from dovetail.ir.domain import domain, variables
-from dovetail.ir.expr import Apply, Bitcast, Cast, Expr, Read, children, substitute, walk
+from dovetail.ir.expr import Apply, Bitcast, Cast, Expr, Position, Read, children, substitute, walk
 from dovetail.ir.fit import Fit
 from dovetail.ir.index import Access, constant, variable
 from dovetail.ir.nest import Nest, calls
@@ -89,10 +89,12 @@ def _only(target: Target, names: tuple[str, ...]) -> Target:
 
 
 def _depth(leaves: LeafProgram) -> int:
-    """As many temporaries as the operation with most compound operands needs, and as many fusings as a tile has."""
-    nodes = [node for statement in leaves.program.statements for node in walk(statement.value)]
+    """As many temporaries as the operation with most compound operands (or an ``op=``) needs, and fusings of a tile."""
+    statements = leaves.program.statements
+    operands = [children(node) for statement in statements for node in walk(statement.value)]
+    operands += [(s.value,) for s in statements if s.combine is not Combine.SET]
     fused = max((sum(max(0, len(loops) - 1) for _, loops in leaf.bound) for leaf in leaves.leaves), default=0)
-    return max((sum(map(_is_compound, children(node))) for node in nodes), default=0) + fused
+    return max(1, *(sum(map(_is_compound, children(node))) for node in nodes)) + fused
 
 
 def _proofs(program: Program, chosen: tuple[Fit, ...], machine: Target) -> Iterator[Check]:

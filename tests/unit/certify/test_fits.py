@@ -22,6 +22,8 @@ PROGRAMS = {
     "largest": "in x: f32[5,70] out y: f32[5]\nfor i<5, k<70: y[i] max= x[i,k]",
     "chain": "in x: f32[40] in z: f32[40] out y: f32[40]\nfor i<40: y[i] = max(x[i] * 2 + exp(z[i]), 0)",
     "small floats": "in x: f16[40] out y: f16[]\nfor i<40: y[] += f16(x[i] * x[i])",
+    "largest product": "in a: f32[40] in b: f32[40] out c: f32[]\nfor k<40: c[] max= a[k] * b[k]",
+    "index of the largest": "in x: f32[23] in m: f32[1] out i: i64[]\nfor k<23: i[] min= select(x[k] == m[0], k, 23)",
     "copy": "in x: f32[6,7] out y: f32[7,6]\nfor i<7, j<6: y[i,j] = x[j,i]",
     "nothing": "in x: f32[6] out y: f32[6]\nfor i<6 where i >= 6: y[i] += x[i]",
 }
