@@ -90,11 +90,10 @@ def _only(target: Target, names: tuple[str, ...]) -> Target:
 
 def _depth(leaves: LeafProgram) -> int:
     """As many temporaries as the operation with most compound operands (or an ``op=``) needs, and fusings of a tile."""
-    statements = leaves.program.statements
-    operands = [children(node) for statement in statements for node in walk(statement.value)]
-    operands += [(s.value,) for s in statements if s.combine is not Combine.SET]
+    nodes = [node for statement in leaves.program.statements for node in walk(statement.value)]
     fused = max((sum(max(0, len(loops) - 1) for _, loops in leaf.bound) for leaf in leaves.leaves), default=0)
-    return max(1, *(sum(map(_is_compound, children(node))) for node in nodes)) + fused
+    made = (sum(_is_compound(x) or isinstance(x, Position) for x in children(node)) for node in nodes)
+    return max(1, *made) + fused
 
 
 def _proofs(program: Program, chosen: tuple[Fit, ...], machine: Target) -> Iterator[Check]:
