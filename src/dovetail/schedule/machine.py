@@ -25,20 +25,22 @@ class Machine:
     cache_bytes_per_cycle: tuple[float, ...]
     """From the next level outwards into each cache; the last is main memory."""
     join_cycles: float = 10.0
-    loop_cycles: float = 0.3
-    enter_cycles: float = 16.0
+    loop_cycles: float = 0.4
+    enter_cycles: float = 24.0
     """Starting the innermost loop."""
-    tile_cycles: float = 14.0
-    copy_cycles: float = 1.0
+    tile_cycles: float = 20.0
+    copy_cycles: float = 1.2
     """Moving one element to another layout, one by one."""
-    run_cycles: float = 15.0
+    strided_passes: int = 2
+    """How much more bytes count that are read in strides, and so are not fetched ahead."""
+    run_cycles: float = 8.0
     """Beginning to read another stretch of memory."""
     page_bytes: int = 4096
     line_bytes: int = 64
     barrier_cycles: float = 1500.0
-    scatter_cycles: float = 1.2
+    scatter_cycles: float = 2.5
     """Moving one lane of a vector to or from a place of its own."""
-    exposed: tuple[float, ...] = (0.26, 0.6)
+    exposed: tuple[float, ...] = (0.25, 0.5)
     """How much of the time to fill each cache from the next one is not hidden behind arithmetic."""
     pages: int = 56
     """Pages whose addresses are remembered close by."""
@@ -46,11 +48,11 @@ class Machine:
     """A line that two units write in turn."""
     start_cycles: float = 25_000.0
     """Work below which waking another unit does not pay."""
-    page_cycles: float = 3.0
+    page_cycles: float = 4.0
     """Reading from another page than the step before."""
-    scattered_lines: float = 1.75
+    scattered_lines: float = 1.5
     """How much dearer lines are that do not follow each other in memory."""
-    line_cost: tuple[float, ...] = (0.5, 1.5, 4.0, 6.0)
+    line_cost: tuple[float, ...] = (0.8, 2.5, 5.0, 12.0)
 
     def line_cycles(self, footprint_bytes: int) -> float:
         """Bringing one line of data of this size into the innermost cache, when lines follow each other."""

@@ -43,8 +43,7 @@ def best_order(facts: Facts, tiling: Tiling, machine: Machine, threads: int) -> 
     inner = inner_order(facts, tiling)
     orders = list(_outer_orders(facts, tiling, machine, threads))
     short = [o for o in orders if bodies(facts, tiling, o, inner) <= MOST_CODE] or orders[:1]
-    accesses = _accesses(facts)
-    return min((_costed(facts, tiling, machine, threads, o, inner, accesses) for o in short), key=lambda o: o.cycles)
+    return min((_costed(facts, tiling, machine, threads, o, inner) for o in short), key=lambda o: o.cycles)
 
 
 def inner_order(facts: Facts, tiling: Tiling) -> tuple[str, ...]:
@@ -157,7 +156,6 @@ def _costed(
     threads: int,
     outer: tuple[OuterTile, ...],
     inner: tuple[str, ...],
-    accesses: tuple[TiledAccess, ...],
 ) -> Order:
     trips = _trips(facts, outer)
     spread = next((t for (_, _, parallel), t in zip(outer, trips, strict=True) if parallel), 1)
@@ -172,7 +170,8 @@ def _costed(
         again = 2 * machine.scatter_cycles
     resumed = (rounds - 1) * outputs * again + rounds * _output_cycles(facts, tiling, machine, outer)
     compute = (tiling.cycles + resumed) / threads * max(1.0, balance)
-    moved = traffic(_tiled(facts, tiling, outer, trips, inner, threads), accesses, machine.usable, 64)
+    accesses = _accesses(facts, inner, packs, machine)
+    moved = traffic(_tiled(facts, tiling, outer, trips, inner, threads), accesses, machine.usable, machine.line_bytes)
     shown = machine.exposed
     near = sum(shown[min(n, len(shown) - 1)] * b / machine.cache_bytes_per_cycle[n] for n, b in enumerate(moved[:-1]))
     far = moved[-1] * share / machine.cache_bytes_per_cycle[-1]
@@ -229,11 +228,22 @@ def _tiled(
     return tuple(loops)
 
 
-def _accesses(facts: Facts) -> tuple[TiledAccess, ...]:
+def _accesses(
+    facts: Facts, inner: tuple[str, ...], packs: tuple[Pack, ...], machine: Machine
+) -> tuple[TiledAccess, ...]:
+    """What the traffic model sees: packed reads with their panels last, others as they lie.
+
+    Lines that do not follow each other are not fetched ahead, so they count more than once."""
+    packed = {number: digits for number, digits, _ in packs}
     found = []
-    for use, passes in (*((u, 1) for u in facts.reads), (facts.out, 2)):
-        dims = tuple(tuple((n, i.coefficient(n)) for n in i.names() if i.coefficient(n)) for i in use.access.indices)
-        found.append(TiledAccess(dims, use.bytes, passes))
+    for number, use in enumerate((*facts.reads, facts.out)):
+        dims = [tuple((n, i.coefficient(n)) for n in i.names() if i.coefficient(n)) for i in use.access.indices]
+        passes = 2 if use is facts.out else 1
+        if number in packed:
+            dims = [dims[d.dimension] for d in packed[number] if d.divisor == 1]
+        elif use is not facts.out and inner and abs(use.stride(inner[-1]) or 0) * use.bytes > machine.line_bytes:
+            passes = machine.strided_passes
+        found.append(TiledAccess(tuple(dims), use.bytes, passes))
     return tuple(found)
 
 
