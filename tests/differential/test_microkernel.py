@@ -9,7 +9,7 @@ import pytest
 
 from dovetail.artefacts import artefacts, planned
 from dovetail.base.errors import PlanError, TargetError
-from dovetail.codegen.instruction_check import check_instruction
+from dovetail.codegen.instruction_check import Checked, check_instruction
 from dovetail.ir.nest import calls
 from dovetail.ir.plan import Leaf, Plan, Tile, plan_from_json
 from dovetail.ir.program import Program
@@ -20,7 +20,7 @@ from dovetail.runtime.jit import load_object
 from dovetail.schedule.collapse import collapse
 from dovetail.schedule.lower.build import build_nest
 from dovetail.targets.load import load_target
-from dovetail.targets.model import Target
+from dovetail.targets.model import Instruction, Target
 from tests.differential.kernels import assert_exact
 from tests.microkernels import packed, strided, transpose, write_object
 
@@ -30,7 +30,7 @@ name = "gemm6x16"
 computes = "for i<6, j<16, k<n: c[i, j] += a[i, k] * b[k, j]"
 operands = { c = "f32 @ memory [ldc, 1]", a = "f32 @ memory [lda, ska]", b = "f32 @ memory [ldb, 1]" }
 params = { n = "1..4096" }
-cycles = "n / 2"
+cycles = "n / 8"
 call = "sgemm_6x16"
 object = "sgemm.o"
 """
@@ -40,7 +40,7 @@ name = "panels6x16"
 computes = "for i<6, j<16, k<n: c[i, j] += a[k, i] * b[k, j]"
 operands = { c = "f32 @ memory [ldc, 1]", a = "f32 @ memory", b = "f32 @ memory" }
 params = { n = "1..256" }
-cycles = "n / 2"
+cycles = "n / 8"
 call = "sgemm_panels"
 object = "sgemm.o"
 """
@@ -113,12 +113,12 @@ def test_a_microkernel_does_contractions_exactly(folder: Path, kind: str, name: 
     assert_exact(kernel)
 
 
-@pytest.mark.parametrize("sizes", [(1, 1, 1), (6, 16, 8), (7, 40, 9), (64, 64, 64), (5, 64, 0), (12, 33, 63)])
+@pytest.mark.parametrize("sizes", [(1, 1, 1), (6, 16, 8), (7, 40, 9), (160, 160, 160), (5, 64, 0), (12, 33, 63)])
 @pytest.mark.parametrize("kind", ["strided", "panels"])
 def test_sizes_known_at_run_time_are_exact(folder: Path, kind: str, sizes: tuple[int, int, int]) -> None:
     text = matmul(64, 64, 64).replace("64", "{}")
     shapes = text.format("M", "K", "K", "N", "M", "N", "M", "N", "K")
-    head = "size M in 1..64  size N in 1..64  size K in 0..64\n"
+    head = "size M in 1..160  size N in 1..160  size K in 0..160\n"
     kernel = compile(program(head + shapes), folder / f"{kind}.toml", 2)
     assert _uses(kernel.plan)
     assert_exact(kernel, dict(zip("MNK", sizes, strict=True)))
@@ -153,7 +153,7 @@ def test_map_lists_the_microkernel(folder: Path) -> None:
 
 
 def test_a_dear_microkernel_loses_against_lanes(folder: Path) -> None:
-    (folder / "dear.toml").write_text(HEAD + STRIDED.replace("n / 2", "100 * n"))
+    (folder / "dear.toml").write_text(HEAD + STRIDED.replace("n / 8", "100 * n"))
     assert not _uses(planned(program(PROGRAMS["whole tiles"]), load_target(folder / "dear.toml"), 1))
 
 
@@ -240,8 +240,7 @@ def test_a_microkernel_that_does_something_else_is_found_out(folder: Path) -> No
     for name, fault in (("strided", ""), ("panels", ""), ("wrong", "c: element 1 is")):
         target = load_target(folder / f"{name}.toml")
         expert = target.tile_instructions[0]
-        beside = symbols_beside((expert,))
-        found = check_instruction(expert, target, lambda code, beside=beside: load_object(code, beside))
+        found = _checked(expert, target)
         assert found.fault.startswith(fault) and bool(found.fault) == bool(fault)
 
 
@@ -256,8 +255,12 @@ def test_a_shared_library_is_called_too(tmp_path: Path) -> None:
     (tmp_path / "bend.toml").write_text(f'{HEAD}{table}call = "fabsf"\nobject = "libm.so"\n')
     target = load_target(tmp_path / "bend.toml")
     bend = target.instruction("bend")
-    found = check_instruction(bend, target, lambda code: load_object(code, symbols_beside((bend,))))
+    found = _checked(bend, target)
     assert (found.fault, found.skipped) == ("", "")
+
+
+def _checked(instruction: Instruction, target: Target) -> Checked:
+    return check_instruction(instruction, target, lambda code: load_object(code, symbols_beside((instruction,))))
 
 
 def _uses(plan: Plan) -> bool:
