@@ -113,7 +113,7 @@ def test_a_microkernel_does_contractions_exactly(folder: Path, kind: str, name: 
     assert_exact(kernel)
 
 
-@pytest.mark.parametrize("sizes", [(1, 1, 1), (6, 16, 8), (7, 40, 9), (160, 160, 160), (5, 64, 0), (12, 33, 63)])
+@pytest.mark.parametrize("sizes", [(1, 1, 1), (6, 16, 8), (7, 40, 9), (160, 160, 160), (13, 64, 0), (12, 33, 63)])
 @pytest.mark.parametrize("kind", ["strided", "panels"])
 def test_sizes_known_at_run_time_are_exact(folder: Path, kind: str, sizes: tuple[int, int, int]) -> None:
     text = matmul(64, 64, 64).replace("64", "{}")
@@ -136,6 +136,26 @@ def test_tiles_that_a_condition_cuts_are_exact(folder: Path, reduced: str, threa
     kernel = compile(source, folder / "strided.toml", threads, plan=Plan((node,)))
     assert "gemm6x16" in str(kernel.certificate)
     assert_exact(kernel)
+
+
+FUSED = """\
+in x: f32[20,7,8]  in w: f32[12,20]  out y: f32[12,7,8]  out z: f32[8]
+for k<12, p<7, q<8, c<20: y[k,p,q] += x[c,p,q] * w[k,c]
+for q<8: z[q] = x[0,0,q]
+"""
+
+
+def test_a_loop_of_the_instruction_may_run_over_two(folder: Path) -> None:
+    """Rows of eight, two at a time, are the sixteen of a call; the seventh row is an edge."""
+    leaf = Leaf(0, "q", 8, "gemm6x16", (("i", ("k",)), ("j", ("p", "q")), ("k", ("c",))))
+    tiles = Tile("k", ((0, "k"),), 6, (Tile("p", ((0, "p"),), 2, (leaf,)),), "core")
+    source, target = program(FUSED), load_target(folder / "strided.toml")
+    kernel = compile(source, target, 2, plan=Plan((tiles, Leaf(1))))
+    assert "j = p*q" in str(kernel.plan)
+    assert_exact(kernel)
+    halved = Tile("q", ((0, "q"),), 4, (leaf,))
+    with pytest.raises(PlanError, match="'q' is fused and not whole"):
+        build_nest(collapse(source), Plan((halved, Leaf(1))), target)
 
 
 @pytest.mark.parametrize(("m", "n"), [(40, 80), (41, 83), (3, 5)])
