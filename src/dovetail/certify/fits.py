@@ -93,7 +93,7 @@ def _depth(leaves: LeafProgram) -> int:
     nodes = [node for statement in leaves.program.statements for node in walk(statement.value)]
     fused = max((sum(max(0, len(loops) - 1) for _, loops in leaf.bound) for leaf in leaves.leaves), default=0)
     made = (sum(_is_compound(x) or isinstance(x, Position) for x in children(node)) for node in nodes)
-    return max(1, *made) + fused
+    return max(1, max(made, default=0)) + fused
 
 
 def _proofs(program: Program, chosen: tuple[Fit, ...], machine: Target) -> Iterator[Check]:
