@@ -337,7 +337,7 @@ def _position(facts: Facts, number: int, outer: tuple[OuterTile, ...]) -> int:
     """The outermost tile inside which the packed part is used more than once and made only once."""
     use = facts.reads[number]
     position = -1
-    for at, (loop, _, parallel) in enumerate(outer):
+    for at, (loop, _, _) in enumerate(outer):
         if not use.stride(loop):
             break
         position = at
