@@ -6,7 +6,7 @@ import pytest
 
 from dovetail.base.errors import PlanError
 from dovetail.ir.nest import Barrier, Loop, calls, walk
-from dovetail.ir.plan import Leaf, Plan, Tile
+from dovetail.ir.plan import Hold, Leaf, Plan, Tile
 from dovetail.pipeline import compile, program
 from dovetail.schedule.collapse import collapse
 from dovetail.schedule.default import default_plan
@@ -118,6 +118,13 @@ def test_lanes_along_a_loop_that_nothing_reads_are_refused() -> None:
     text = "in x: f32[5]  out y: f32[5]\nfor i<5, k<20: y[i] += x[i]"
     with pytest.raises(PlanError, match="does not vary over its lanes"):
         uncertified(program(text), Plan((Leaf(0, "k", 8),)), TARGET, 1)
+
+
+def test_a_vector_that_begins_inside_a_held_one_is_refused() -> None:
+    inner = Tile("u", ((0, "i"),), 1, (Leaf(0, "i", 8),), unrolled=True)
+    plan = Plan((Tile("t", ((0, "i"),), 4, (inner,), holds=(Hold("y", "registers"),)),))
+    with pytest.raises(PlanError, match="begins inside a vector"):
+        uncertified(program("in x: f32[4]  out y: f32[4]\nfor i<4: y[i] = x[i] + 1.0"), plan, TARGET, 1)
 
 
 @pytest.mark.parametrize(

@@ -351,6 +351,8 @@ class _Builder:
             offset = simplify(self.here.index(index) - base, self.state.ranges)
             if not offset.is_constant:
                 raise PlanError(f"'{access}' is not where '{held.buffer}' holds it", why=f"offset {offset}")
+            if d == held.lane_dim and offset.const % held.width:
+                raise PlanError(f"'{access}' begins inside a vector of '{held.buffer}'", why=f"offset {offset}")
             position.append(offset.const // held.width if d == held.lane_dim else offset.const)
         if any(not 0 <= p < n for p, n in zip(position, held.shape, strict=True)):
             raise PlanError(f"'{access}' is not inside what '{held.buffer}' holds", why=f"cell {position}")
