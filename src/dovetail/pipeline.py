@@ -16,6 +16,7 @@ from dovetail.base.limits import DEFAULT_LIMITS, Limits
 from dovetail.certify.certificate import Subject, certify
 from dovetail.codegen.compile import emit_object
 from dovetail.codegen.lower import lower
+from dovetail.codegen.shares import status_bytes
 from dovetail.compare import Comparison, compare
 from dovetail.explain import explain
 from dovetail.ir.bind import bind_sizes
@@ -167,7 +168,7 @@ class _Compilation:
         symbols = dict(pool.symbols(relax, self.cache)) if self.threads > 1 else {}
         symbols |= symbols_beside(self.target.external_instructions)
         loaded = load_object(made.code, symbols)
-        return Code(loaded, made.entry, made.shared.bytes, made.private.bytes, made.buffers)
+        return Code(loaded, made.entry, made.shared.bytes, made.private.bytes, made.buffers, status_bytes)
 
     def uncertified(self, flat: Program, plan: Plan) -> Kernel:
         """The kernel of another program, for a certificate of this one to look at."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from dovetail.codegen.compile import emit_object
 from dovetail.codegen.lower import lower
+from dovetail.codegen.shares import status_bytes
 from dovetail.ir.certificate import Certificate
 from dovetail.ir.evaluate import evaluate
 from dovetail.ir.fill import fill
@@ -27,7 +28,7 @@ def uncertified(program: Program, plan: Plan, target: str, threads: int) -> Kern
     module = lower(build_nest(flat, plan, machine), machine)
     symbols = pool.symbols() if threads > 1 else {}
     loaded = load_object(emit_object(module, machine), symbols)
-    code = Code(loaded, module.entry, module.shared.bytes, module.private.bytes, module.buffers)
+    code = Code(loaded, module.entry, module.shared.bytes, module.private.bytes, module.buffers, status_bytes)
     views = {t.name: tuple(e.const for e in t.shape) for t in flat.tensors if t.role is Role.CONST}
     return Kernel(program, plan, target, threads, code, Certificate("", "", "", ()), lambda: "", views)
 

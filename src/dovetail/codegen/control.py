@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import reduce
 
 from dovetail.codegen.arithmetic import Arithmetic, has_reads
+from dovetail.codegen.shares import STRETCH
 from dovetail.ir.index import Condition, Index, constant
 from dovetail.ir.nest import Loop, Node, Parallel, When
 
@@ -39,17 +40,43 @@ class Control:
             else:
                 self.counted(node.var, first, end, node.step, runs, node.body)
 
-    def parallel(self, node: Parallel, unit: str, units: str) -> None:
-        """This unit's contiguous share: ``unit * extent / units`` up to that of the next unit."""
+    def parallel(self, node: Parallel, unit: str, units: str, share: int | None) -> None:
+        """This unit's contiguous share: ``unit * extent / units`` up to that of the next unit.
+
+        With a ``share`` number, units that are done go on with what others have left (``shares``).
+        """
         bounds = self.arithmetic.bounds
         extents = bounds.smallest(tuple(map(self.arithmetic.index, node.extent)))
         extent = self.arithmetic.smallest(extents)
-        share = self.arithmetic.multiply(extent, unit)
-        after = self.arithmetic.add(share, extent)
-        first = self.function.pure(f"udiv i64 {share}, {units}", share, units)
-        end = self.function.pure(f"udiv i64 {after}, {units}", after, units)
         with bounds.variable(node.var, (constant(0),), tuple(e - 1 for e in extents)):
+            if share is not None and self.function.level(extent) == 0:
+                self._taken(node, f"ptr %status, i64 {share}, i64 {unit}, i64 {units}, i64 {extent}")
+                return
+            before = self.arithmetic.multiply(extent, unit)
+            after = self.arithmetic.add(before, extent)
+            first = self.function.pure(f"udiv i64 {before}, {units}", before, units)
+            end = self.function.pure(f"udiv i64 {after}, {units}", after, units)
             self.counted(node.var, first, end, 1, False, node.body)
+
+    def _taken(self, node: Parallel, share: str) -> None:
+        """Stretches of iterations, one after the other, until none is left."""
+        function = self.function
+        label, after, stretch = function.fresh("l"), function.fresh("l"), function.fresh("v")
+        first = function.local(f"call {STRETCH} @take({share}, i64 -1)")
+        start = function.local(f"extractvalue {STRETCH} {first}, 0")
+        some = function.local(f"icmp sge i64 {start}, 0")
+        function.do(f"br i1 {some}, label {label}, label {after}")
+        before = function.block
+        with function.loop_body(label, stretch) as phi:
+            begin = function.pure(f"extractvalue {STRETCH} {stretch}, 0", stretch)
+            end = function.pure(f"extractvalue {STRETCH} {stretch}, 1", stretch)
+            self.counted(node.var, begin, end, 1, True, node.body)
+            following = function.local(f"call {STRETCH} @take({share}, i64 {end})")
+            start = function.local(f"extractvalue {STRETCH} {following}, 0")
+            some = function.local(f"icmp sge i64 {start}, 0")
+            function.do(f"br i1 {some}, label {label}, label {after}")
+            phi.append(f"  {stretch} = phi {STRETCH} [ {first}, %{before} ], [ {following}, %{function.block} ]")
+        function.start_block(after)
 
     def when(self, node: When) -> None:
         """A branch; conditions known here are not tested."""

@@ -112,6 +112,8 @@ class Emissions:
 
     def __init__(self, target: Target) -> None:
         self.target = target
+        self.shares = 0
+        """Parallel loops with counters so far."""
         self._found: dict[str, Emission] = {}
         self._states: dict[str, str] = {}
 

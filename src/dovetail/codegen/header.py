@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dovetail.codegen.lower import LlvmModule
+from dovetail.codegen.shares import status_bytes
 from dovetail.ir.nest import Buffer, Nest
 
 
@@ -15,7 +16,7 @@ def header_text(module: LlvmModule, nest: Nest) -> str:
     lines.append(f"{count:4}  address of the shared arena: {_arena(module.shared.buffers)}")
     lines.append(f"{count + 1:4}  address of the first unit's private arena: {_arena(module.private.buffers)}")
     lines.append(f"{count + 2:4}  bytes from one unit's private arena to the next one's, a multiple of 64")
-    lines.append(f"{count + 3:4}  address of two status words, both 0 before the call")
+    lines.append(f"{count + 3:4}  address of two status words; {_counters()}, all 0 before the call")
     words = "\n".join(f" *   {line}" for line in lines)
     guard = f"DOVETAIL_{module.entry.upper()}_H"
     return f"""#ifndef {guard}
@@ -42,6 +43,11 @@ void {module.entry}(int32_t unit, int32_t units, const int64_t *words);
 #endif
 #endif
 """
+
+
+def _counters() -> str:
+    one = status_bytes(2) - status_bytes(1)
+    return f"with several units of {status_bytes(1)} + {one // 2} * units bytes"
 
 
 def _beside(module: LlvmModule) -> str:

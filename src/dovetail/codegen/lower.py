@@ -4,8 +4,9 @@
 
 is run by every unit at once. ``words`` points to 64-bit words: the arguments' addresses in order, the sizes, the
 shared arena, the private arenas, the bytes from one unit's private arena to the next one's, and the address of two
-status words. These must be zero before; after, word 0 is zero or 1 + (buffer number << 8 | dimension) of an indirect
-index that left its buffer, and word 1 that index. Arenas start at multiples of 64 bytes.
+status words with counters behind them (``shares``). These must be zero before; after, word 0 is zero or
+1 + (buffer number << 8 | dimension) of an indirect index that left its buffer, and word 1 that index. Arenas start
+at multiples of 64 bytes.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from dovetail.codegen.control import Control
 from dovetail.codegen.emission import Emissions
 from dovetail.codegen.function_text import FunctionText
 from dovetail.codegen.phase import Outside, Phase, lower_phase
+from dovetail.codegen.shares import TAKE
 from dovetail.ir.index import Access
 from dovetail.ir.nest import Alloc, Barrier, Loop, Nest, Node, Parallel, When, walk
 from dovetail.targets.model import MemoryKind, Target
@@ -63,6 +65,7 @@ def lower(nest: Nest, target: Target) -> LlvmModule:
     entry.write()
     parts = [emissions.text(), *(p.text for p in entry.phases), entry.text()]
     parts.append(_REPORT if any("@report(" in p for p in parts) else "")
+    parts.append(TAKE if any("@take(" in p for p in parts) else "")
     if any("@dt_barrier(" in p for p in parts):
         parts.append("declare extern_weak void @dt_barrier(i32)")
     text = "\n".join(p for p in parts if p) + "\n"

@@ -17,6 +17,7 @@ from dovetail.codegen.constants import constant_text
 from dovetail.codegen.control import Control
 from dovetail.codegen.emission import Emission, Emissions
 from dovetail.codegen.function_text import FunctionText
+from dovetail.codegen.shares import MOST_SHARES
 from dovetail.ir.index import ONE, Access, Index
 from dovetail.ir.nest import (
     Alloc,
@@ -116,11 +117,18 @@ class _PhaseWriter:
         elif isinstance(node, When):
             self.control.when(node)
         elif isinstance(node, Parallel):
-            self.control.parallel(node, "%unit", "%units")
+            self.control.parallel(node, "%unit", "%units", self._share(node))
         elif isinstance(node, Start):
             self.call(node.call)  # a processor runs a started call at once
         else:
             assert isinstance(node, Wait), "a phase holds no barrier"
+
+    def _share(self, node: Parallel) -> int | None:
+        """A number for counters of its own, where units may help each other."""
+        if node.extent == (ONE,) or self.emissions.shares == MOST_SHARES:
+            return None
+        self.emissions.shares += 1
+        return self.emissions.shares - 1
 
     def alloc(self, node: Alloc) -> None:
         """Registers become one stack slot per cell; buffers in memory are arguments already."""

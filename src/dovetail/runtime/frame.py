@@ -25,6 +25,8 @@ class Code:
     private_bytes: Callable[[Mapping[str, int]], int]
     buffers: tuple[str, ...]
     """Names of tensors by the number that a failed index check reports."""
+    status_bytes: Callable[[int], int]
+    """Bytes behind the status pointer for so many units, zero before each call."""
 
 
 class Frame:
@@ -37,8 +39,11 @@ class Frame:
         self.code, self.threads = code, threads
         self.first_size, self.after = arguments, arguments + sizes
         self.words = (ctypes.c_int64 * (self.after + 4))()
-        self.status = (ctypes.c_int64 * 2)()
-        self.words[self.after + 3] = ctypes.addressof(self.status)
+        self.status_bytes = code.status_bytes(threads)
+        self.memory = np.zeros(self.status_bytes + ALIGNMENT, np.uint8)
+        self.status_at = self.memory.ctypes.data + (-self.memory.ctypes.data % ALIGNMENT)
+        self.status = (ctypes.c_int64 * 2).from_address(self.status_at)
+        self.words[self.after + 3] = self.status_at
         self.place = ctypes.addressof(self.words)
         self.address = code.loaded.address(code.entry)
         self.function = _ENTRY(self.address)
@@ -67,6 +72,7 @@ class Frame:
         if self.threads == 1:
             self.function(0, 1, self.place)
         else:
+            ctypes.memset(self.status_at, 0, self.status_bytes)
             pool.run(self.address, self.place, self.threads)
         if not self.status[0]:
             return 0, 0

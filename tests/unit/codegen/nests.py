@@ -13,6 +13,7 @@ from dovetail.base.dtypes import dtype
 from dovetail.codegen.buffers import ALIGNMENT
 from dovetail.codegen.compile import emit_object
 from dovetail.codegen.lower import LlvmModule, lower
+from dovetail.codegen.shares import status_bytes
 from dovetail.ir.index import Index, as_index, variable
 from dovetail.ir.nest import Alloc, Buffer, Call, Cell, Loop, Nest, Node, Number, Operand, Parallel, Place
 from dovetail.ir.nest_evaluate import evaluate_nest
@@ -57,7 +58,7 @@ class Native:
         shared = _aligned(self.module.shared.bytes(sizes))
         stride = self.module.private.bytes(sizes)
         private = _aligned(stride * units)
-        status = np.zeros(2, np.int64)
+        status = np.zeros(status_bytes(units) // 8, np.int64)
         addresses = [held[b.name].ctypes.data for b in self.nest.arguments]
         values = [sizes[name] for name in self.nest.sizes]
         arenas = [shared.ctypes.data, private.ctypes.data, stride, status.ctypes.data]
