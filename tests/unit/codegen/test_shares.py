@@ -8,7 +8,7 @@ import pytest
 
 from dovetail.codegen.shares import MOST_SHARES, STRETCH, TAKE, status_bytes
 from dovetail.runtime import pool
-from dovetail.runtime.jit import compile_ir, load_object
+from dovetail.runtime.jit import LoadedCode, compile_ir, load_object
 
 # arg: status, extent, rounds, share, counts; unit 0 is slow, so that others take over its part
 _DRIVER = (
@@ -72,15 +72,14 @@ out:
 
 
 @pytest.fixture(scope="module")
-def drive() -> int:
-    code = load_object(compile_ir(_DRIVER), pool.symbols())
-    code.keep_for_ever()
-    return code.address("drive")
+def driver() -> LoadedCode:
+    return load_object(compile_ir(_DRIVER), pool.symbols())
 
 
 @pytest.mark.parametrize("units", [1, 2, 3, 4])
 @pytest.mark.parametrize("extent", [0, 1, 2, 5, 31, 64, 65, 1000])
-def test_every_iteration_runs_once_a_round(drive: int, units: int, extent: int) -> None:
+def test_every_iteration_runs_once_a_round(driver: LoadedCode, units: int, extent: int) -> None:
+    drive = driver.address("drive")
     counts = np.zeros(max(1, extent), np.int64)
     status = np.zeros(status_bytes(units) // 8, np.int64)
     rounds = 3
