@@ -28,9 +28,7 @@ _MAX_STEPS = 256
 """Steps of a recurrence after which its numbers have grown as far as they will, or never will."""
 
 
-def fill(
-    program: Program, seed: int, sizes: Mapping[str, int] | None = None, period: int = 0
-) -> dict[str, Array]:
+def fill(program: Program, seed: int, sizes: Mapping[str, int] | None = None, period: int = 0) -> dict[str, Array]:
     """An array for each input of ``program``, the same ones for the same ``seed``. Few elements are zero.
 
     Floats are positive when the program takes roots, logarithms or quotients. With ``period`` numbers repeat after
