@@ -74,6 +74,10 @@ FOUND = {
         "in x: f32[6,5,30]  out y: f32[17]\nfor i<6, j<5, k<30: y[2*i+j] += x[i,j,k]",
         {},
     ),
+    "extremes of the type that counts iterations": (
+        "in x: u64[70]  out y: u64[70]  out z: u64[]\nfor i<70: y[i] = max(x[i], 3)\nfor i<70: z[] max= x[i]",
+        {},
+    ),
     "two statements into one sum": (
         "in x: f16[40]  in w: f16[30]  out y: f16[]\nfor i<40: y[] += x[i]\nfor i<30: y[] += w[i] * w[i]",
         {},

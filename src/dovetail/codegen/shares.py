@@ -91,6 +91,4 @@ done:
   %rounds.next = add i64 %rounds, 1
   store i64 %rounds.next, ptr %rounds.at
   ret {STRETCH} {{ i64 -1, i64 -1 }}
-}}
-declare i64 @llvm.umax.i64(i64, i64)
-declare i64 @llvm.umin.i64(i64, i64)"""
+}}"""
