@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -19,7 +19,7 @@ from dovetail.ir.plan import Plan
 from dovetail.ir.program import Program
 from dovetail.ir.work import work
 from dovetail.runtime.kernel import Kernel
-from dovetail.schedule.lower.build import build_nest
+from dovetail.schedule.lower.build import build_nest, narrowed
 from dovetail.targets.model import Target
 
 WHOLE = "the whole program"
@@ -65,22 +65,36 @@ def certify(subject: Subject) -> Certificate:
 
 def _checks(subject: Subject) -> Iterator[Check]:
     flat, plan, target = subject.flat, subject.plan, subject.target
-    yield from cover_checks(flat, plan)
-    yield from fit_checks(flat, plan, subject.nest, target)
     choices = size_choices(flat, plan)
-    small = _instance(flat, plan, choices[0])
-    if small is None:
-        yield exact_check(flat, plan, subject.nest, target, choices, WHOLE)
-    else:
-        nest = build_nest(small.program, small.plan, target)
-        few = size_choices(small.program, small.plan)
-        yield exact_check(small.program, small.plan, nest, target, few, _note(small))
+    small = yield from _static_checks(flat, plan, subject.nest, target)
+    for case in plan.cases:
+        part = narrowed(flat, case)
+        yield from _static_checks(part, case.plan, build_nest(part, case.plan, target), target)
+        inside = ({**choices[0], case.size: value} for value in (case.most, max(1, case.most // 2)))
+        choices += tuple(choice for choice in inside if choice not in choices)
     lanes = max((leaf.width for leaf in plan.leaves()), default=1)
     affordable = tuple(c for c in choices if is_affordable(subject.program, c, lanes, subject.threads))
     if affordable or small is None:
         yield emitted_check(subject.kernel(), affordable or choices, WHOLE)
     else:
+        few = size_choices(small.program, small.plan)
         yield emitted_check(subject.build(small.program, small.plan), few, _note(small))
+
+
+def _static_checks(flat: Program, plan: Plan, nest: Nest, target: Target) -> Generator[Check, None, Instance | None]:
+    """The checks that run no code, and the small instance they used."""
+    yield from cover_checks(flat, plan)
+    yield from fit_checks(flat, plan, nest, target)
+    choices = size_choices(flat, plan)
+    small = _instance(flat, plan, choices[0])
+    if small is None:
+        yield exact_check(flat, plan, nest, target, choices, WHOLE)
+    else:
+        few = size_choices(small.program, small.plan)
+        yield exact_check(
+            small.program, small.plan, build_nest(small.program, small.plan, target), target, few, _note(small)
+        )
+    return small
 
 
 def _instance(program: Program, plan: Plan, sizes: dict[str, int]) -> Instance | None:

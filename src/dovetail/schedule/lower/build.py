@@ -24,7 +24,7 @@ def build_nest(program: Program, plan: Plan, target: Target) -> Nest:
     """Loops, moves and instruction calls that do what ``program`` says in the way ``plan`` says."""
     arguments, body = _build(program, plan, target, 0)
     for number, case in reversed(list(enumerate(plan.cases, 1))):
-        small = _narrowed(program, case)
+        small = narrowed(program, case)
         others, instead = _build(small, case.plan, target, number)
         if others != arguments or case.plan.cases:
             raise PlanError(f"the plan for {case.size} <= {case.most} wants constants in another layout")
@@ -36,7 +36,7 @@ def build_nest(program: Program, plan: Plan, target: Target) -> Nest:
     return Nest(arguments, tuple(s.name for s in program.sizes), body, written)
 
 
-def _narrowed(program: Program, case: Case) -> Program:
+def narrowed(program: Program, case: Case) -> Program:
     """The program where the case's size is small."""
     if not any(s.name == case.size and s.low <= case.most < s.high for s in program.sizes):
         raise PlanError(f"a plan for {case.size} <= {case.most}, which is no part of that size's range")
