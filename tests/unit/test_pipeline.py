@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -74,10 +75,13 @@ def test_a_huge_kernel_is_checked_by_the_code_of_a_small_instance() -> None:
     assert "of a small instance (i<" in emitted.detail
 
 
-def test_run_time_sizes_are_checked_at_tiles_with_a_rest_and_at_none() -> None:
-    emitted = compiled(SIZED).certificate.checks[-1]
-    assert " at m = 0" in emitted.detail
-    assert emitted.detail.count(" at m = ") == 2
+def test_run_time_sizes_are_checked_at_tiles_with_a_rest_at_none_and_in_every_case_of_the_plan() -> None:
+    kernel = compiled(SIZED)
+    emitted = kernel.certificate.checks[-1]
+    sizes = re.findall(r" at m = (\d+)", emitted.detail)
+    assert "0" in sizes and len(sizes) == len(set(sizes))
+    assert {str(case.most) for case in kernel.plan.cases} <= set(sizes)
+    assert any(int(m) > max((case.most for case in kernel.plan.cases), default=0) for m in sizes)
 
 
 def test_functions_that_round_state_what_was_allowed() -> None:

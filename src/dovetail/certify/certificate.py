@@ -70,8 +70,9 @@ def _checks(subject: Subject) -> Iterator[Check]:
     for case in plan.cases:
         part = narrowed(flat, case)
         yield from _static_checks(part, case.plan, build_nest(part, case.plan, target), target)
-        inside = ({**choices[0], case.size: value} for value in (case.most, max(1, case.most // 2)))
-        choices += tuple(choice for choice in inside if choice not in choices)
+        for value in (case.most, max(1, case.most // 2)):
+            choice = {**choices[0], case.size: value}
+            choices += () if choice in choices else (choice,)
     lanes = max((leaf.width for leaf in plan.leaves()), default=1)
     affordable = tuple(c for c in choices if is_affordable(subject.program, c, lanes, subject.threads))
     if affordable or small is None:
