@@ -77,14 +77,14 @@ class _Planner:
         body: list[PlanNode] = []
         for number in group:
             if number not in self.done:
-                body += self.statement(number, in_sequence=True)
+                body += self.statement(number)
         node: tuple[PlanNode, ...] = tuple(body)
         for depth in reversed(range(len(self.program.statements[group[0]].seq))):
             loops = tuple((n, self.program.statements[n].seq[depth].name) for n in group)
             node = (Tile(self.name("step"), loops, 1, node),)
         return node[0]
 
-    def statement(self, number: int, in_sequence: bool = False) -> list[PlanNode]:
+    def statement(self, number: int) -> list[PlanNode]:
         facts = facts_of(self.program, number)
         self.done.add(number)
         if facts.statement.combine is Combine.SET or not facts.is_plain or not facts.extents:
@@ -105,7 +105,7 @@ class _Planner:
         if single or not all(order.tiling.width in widths for widths in along):
             followers = Followers()
         self.done |= set(followers.statements)
-        return [self.reduction(facts, order, followers, in_sequence)]
+        return [self.reduction(facts, order, followers)]
 
     def tiles(self, facts: Facts, threads: int) -> TilePlan | None:
         """The best plan by an instruction that does whole tiles, where one fits."""
@@ -187,7 +187,7 @@ class _Planner:
 
     # -- reductions
 
-    def reduction(self, facts: Facts, order: Order, followers: Followers, in_sequence: bool) -> PlanNode:
+    def reduction(self, facts: Facts, order: Order, followers: Followers) -> PlanNode:
         tiling = order.tiling
         number = facts.number
         node: tuple[PlanNode, ...] = (Leaf(number, tiling.lanes, tiling.width),)
