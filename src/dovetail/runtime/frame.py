@@ -68,12 +68,16 @@ class Frame:
         self.settled = values
 
     def run(self) -> tuple[int, int]:
-        """Run the kernel; (0, 0), or the code and value of an index that left its tensor."""
+        """Run the kernel; what ``failure`` says."""
         if self.threads == 1:
             self.function(0, 1, self.place)
         else:
             ctypes.memset(self.status_at, 0, self.status_bytes)
             pool.run(self.address, self.place, self.threads)
+        return self.failure()
+
+    def failure(self) -> tuple[int, int]:
+        """What the last run left: (0, 0), or the code and value of an index that left its tensor."""
         if not self.status[0]:
             return 0, 0
         found = (self.status[0], self.status[1])

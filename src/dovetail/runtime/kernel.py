@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,7 @@ from dovetail.ir.program import Program, Role, Tensor
 from dovetail.runtime.arrays import Argument, Parameter, argument, empty_aligned
 from dovetail.runtime.frame import Code, Frame
 from dovetail.runtime.layout import laid_out
+from dovetail.runtime.plain_call import PlainCall, layout_is_known
 
 Array = npt.NDArray[np.generic]
 
@@ -66,6 +68,8 @@ class Kernel:
     def __call__(
         self, *arrays: object, out: object = None, sizes: Mapping[str, int] | None = None
     ) -> Array | tuple[Array, ...]:
+        if out is not None and sizes is None and self._plain is not None and self._plain(arrays, out):
+            return cast(Array, out)
         if len(arrays) != len(self._given):
             names = ", ".join(t.name for t in self._given)
             raise CallError(f"the kernel takes {len(self._given)} arguments ({names}), got {len(arrays)}")
@@ -82,7 +86,7 @@ class Kernel:
             if mine:
                 self._lock.release()
         if code:
-            raise self._index_error(code - 1, value)
+            raise self._index_error(code, value)
         return results[0].array if len(results) == 1 else tuple(r.array for r in results)
 
     def explain(self) -> str:
@@ -108,6 +112,17 @@ class Kernel:
         self._places = tuple((self._slots[t.name], t.name in self._ahead, t) for t in self._given)
         self._fixed = tuple((self._slots[n], a.ctypes.data) for n, a in self.constants.items())
         self._frame = self._new_frame()
+        self._plain = self._plain_call()
+
+    def _plain_call(self) -> PlainCall | None:
+        """For fixed sizes, one result, and constants that are bound or used as they lie."""
+        if self._names or self._inouts or len(self._results) != 1 or any(ahead for _, ahead, _ in self._places):
+            return None
+        if not layout_is_known():
+            return None
+        self._frame.settle({})
+        read = [(p, slot) for p, (slot, _, _) in zip(self._wanted, self._places, strict=True)]
+        return PlainCall(self._frame, self._lock, self._index_error, [*read, (self._results[0], self._written[0][1])])
 
     def _new_frame(self) -> Frame:
         units = self.threads if self.plan.is_parallel else 1
@@ -183,6 +198,7 @@ class Kernel:
         return frame.run()
 
     def _index_error(self, code: int, value: int) -> IndexRangeError:
+        code -= 1
         return IndexRangeError(
             f"an index into '{self.code.buffers[code >> 8]}' is out of range: {value} in dimension {code & 255}",
             why="the index was read from another tensor",

@@ -1,6 +1,6 @@
 """The threads that kernels run on: native, started on first use, shared by all kernels of the process.
 
-The pool itself is ``pool.ll``; no Python runs in its threads and none of them holds the interpreter's lock. A kernel
+The pool itself is ``pool.ll``, what starts a run from plain arrays ``call.ll``; no Python runs in its threads and none of them holds the interpreter's lock. A kernel
 calls it by name; ``symbols()`` says where those names are:
 
     i32  dt_pool_run(ptr fn, ptr arg, i32 n)   fn(i32 thread, i32 n, ptr arg) on n threads; 0 when all are done
@@ -47,6 +47,11 @@ def run(fn: int, arg: int, threads: int) -> None:
     check(_pool().run(fn, arg, threads))
 
 
+def plain_call() -> Callable[[ctypes.c_void_p], int]:
+    """``dt_call`` of call.ll."""
+    return _pool().plain_call
+
+
 def workers() -> int:
     """How many threads the pool holds now, callers not counted."""
     return int(_pool().workers())
@@ -71,6 +76,7 @@ class _Pool:
         self.run = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32)(
             code.address("dt_pool_run")
         )
+        self.plain_call = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(code.address("dt_call"))
         self.workers = ctypes.CFUNCTYPE(ctypes.c_int32)(code.address("dt_pool_workers"))
         self._reset = ctypes.CFUNCTYPE(None, ctypes.c_int32, ctypes.c_int32)(code.address("dt_pool_reset"))
         self._spins = _spins_per(SPIN_SECONDS, code)
@@ -123,7 +129,8 @@ def _module_text(relax: str) -> str:
     hint = (
         f'define internal void @relax() {{\n  call void asm sideeffect "{escaped}", "~{{memory}}"()\n  ret void\n}}\n'
     )
-    return files(__package__).joinpath("pool.ll").read_text(encoding="utf-8") + hint
+    own = files(__package__)
+    return "".join(own.joinpath(name).read_text(encoding="utf-8") for name in ("pool.ll", "call.ll")) + hint
 
 
 def _spins_per(seconds: float, code: LoadedCode) -> int:

@@ -14,7 +14,7 @@ from dovetail.schedule.machine import Machine, machine_of
 from dovetail.schedule.order import Order, best_order, unrolled_loop
 from dovetail.schedule.rows import row_run
 from dovetail.schedule.tile_plan import TilePlan, best_tile_plan
-from dovetail.schedule.tiling import tilings
+from dovetail.schedule.tiling import Tiling, tilings
 from dovetail.targets.model import Target
 
 SMALL_SIZES = (1, 16)
@@ -92,11 +92,7 @@ class _Planner:
             return [self.plain(facts)] if tiles is None else [self.by_tiles(tiles, Followers(), self.threads)]
         followers = followers_of(self.program, facts, self.done)
         choices = tilings(facts, self.machine, 8 if facts.points > SMALL else 2)
-        threads = self.threads if choices[0].cycles > self.machine.start_cycles else 1
-        ranked = [best_order(facts, t, self.machine, threads) for t in choices]
-        order = min(ranked, key=lambda o: o.cycles)
-        if threads < self.threads:
-            order = replace(order, outer=tuple((loop, step, False) for loop, step, _ in order.outer))
+        order, threads = self.order(facts, choices)
         tiles = self.tiles(facts, threads)
         if tiles is not None and tiles.cycles < order.cycles:
             return [self.by_tiles(tiles, followers, threads)]
@@ -106,6 +102,17 @@ class _Planner:
             followers = Followers()
         self.done |= set(followers.statements)
         return [self.reduction(facts, order, followers)]
+
+    def order(self, facts: Facts, choices: list[Tiling]) -> tuple[Order, int]:
+        """The cheapest order of all choices, and how many units it is for: one where waking others costs more."""
+        least = self.machine.start_cycles
+        order = min((best_order(facts, t, self.machine, self.threads) for t in choices), key=lambda o: o.cycles)
+        if self.threads == 1 or order.cycles > 4 * least:
+            return order, self.threads
+        alone = min((best_order(facts, t, self.machine, 1) for t in choices), key=lambda o: o.cycles)
+        if order.cycles + least < alone.cycles:
+            return order, self.threads
+        return replace(alone, outer=tuple((loop, step, False) for loop, step, _ in alone.outer)), 1
 
     def tiles(self, facts: Facts, threads: int) -> TilePlan | None:
         """The best plan by an instruction that does whole tiles, where one fits."""
@@ -145,7 +152,7 @@ class _Planner:
 
     def unit_for(self, points: int) -> str:
         """The unit that shares work of this many points; none when waking others costs more."""
-        return self.unit if points > self.machine.start_cycles or self.threads == 1 else ""
+        return self.unit if points > 6 * self.machine.start_cycles or self.threads == 1 else ""
 
     def row_lanes(self, facts: Facts, row: str) -> tuple[str, int]:
         """Lanes inside a row: a loop that every access walks one by one, or not at all."""

@@ -46,8 +46,10 @@ class Machine:
     """Pages whose addresses are remembered close by."""
     shared_line_cycles: float = 150.0
     """A line that two units write in turn."""
-    start_cycles: float = 25_000.0
-    """Work below which waking another unit does not pay."""
+    start_cycles: float = 4_000.0
+    """Waking the other units and waiting for the last."""
+    conflict_cycles: float = 2.0
+    """Reading a vector that others of the same set have driven out of the innermost cache."""
     page_cycles: float = 4.0
     """Reading from another page than the step before."""
     scattered_lines: float = 1.5

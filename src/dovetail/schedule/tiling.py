@@ -15,9 +15,15 @@ from dovetail.schedule.facts import Facts
 from dovetail.schedule.machine import Machine
 
 
+SUMMED_VECTORS = 4
+"""Vectors taken at once along lanes that are summed up: whole lines of memory, whatever the number of rows."""
+
+
 @dataclass(frozen=True, slots=True)
 class Tiling:
-    """``vectors`` vectors of ``width`` along ``lanes``, times ``rows`` iterations of ``across``."""
+    """``vectors`` vectors of ``width`` along ``lanes``, times ``rows`` iterations of ``across``.
+
+    Where lanes are summed up the vectors go to the same accumulators."""
 
     lanes: str
     width: int
@@ -76,8 +82,9 @@ def _for_lanes(facts: Facts, machine: Machine, lanes: str) -> Iterator[Tiling]:
     for width in machine.lane_counts(facts):
         if width == 1 or (width > extent and width // 2 >= extent):
             continue
-        most = 1 if reduced else max(1, ceil(extent / width))
-        for vectors in range(1, min(6, most) + 1):
+        whole = extent // width
+        summed = (1, SUMMED_VECTORS) if whole >= 2 * SUMMED_VECTORS else (1,)
+        for vectors in summed if reduced else range(1, min(6, max(1, ceil(extent / width))) + 1):
             for across in ("", *_across_choices(facts, lanes, moving)):
                 if across not in inside:
                     yield from _rows(facts, machine, lanes, width, vectors, across, inside, packed)
@@ -125,6 +132,7 @@ def _rows(
 
 def registers_used(facts: Facts, lanes: str, vectors: int, across: str, rows: int, inside: tuple[str, ...] = ()) -> int:
     """Accumulators, the vectors loaded per step, and one for a broadcast or a product in flight."""
+    vectors = 1 if lanes in facts.reduced else vectors
     moving = [use for use in facts.reads if use.stride(lanes) != 0]
     fixed = [use for use in facts.reads if use.stride(lanes) == 0]
     again = {id(use): prod(facts.extents[n] for n in inside if use.stride(n) != 0) for use in moving}
@@ -205,7 +213,11 @@ def _step(
         if moving and use.stride(lanes) != 1 and (number, lanes) not in facts.panels:
             each = width * machine.scatter_cycles
         loads += along * (vectors if moving else 1) * each
+        if moving and across and along > machine.ways((use.stride(across) or 0) * use.bytes):
+            loads += along * vectors * machine.conflict_cycles
     latency = machine.latency(facts, width) if facts.reduced else 0.0
+    if lanes in facts.reduced:
+        latency *= vectors
     return max(arithmetic, loads, latency) + machine.loop_cycles
 
 
