@@ -23,6 +23,7 @@ from dovetail.ir.nest import (
     Alloc,
     Call,
     Cell,
+    Fetch,
     Loop,
     Node,
     Number,
@@ -120,6 +121,9 @@ class _PhaseWriter:
             self.control.parallel(node, "%unit", "%units", self._share(node))
         elif isinstance(node, Start):
             self.call(node.call)  # a processor runs a started call at once
+        elif isinstance(node, Fetch):
+            place = self.addresses.pointer(node.place)
+            self.function.do(f"call void @llvm.prefetch.p0(ptr {place}, i32 1, i32 3, i32 1)")
         else:
             assert isinstance(node, Wait), "a phase holds no barrier"
 
@@ -236,6 +240,7 @@ def _used_buffers(nodes: tuple[Node, ...]) -> frozenset[str]:
             found.update(read.tensor for read in index.reads())
     for call in calls(nodes):
         found.update(operand.buffer for operand in call.operands if isinstance(operand, Place))
+    found.update(node.place.buffer for node in walk(nodes) if isinstance(node, Fetch))
     return frozenset(found)
 
 

@@ -7,6 +7,7 @@
              | "call" instruction(operand, ...) {param = min(index...), ...}
              | "start" token "=" call | "wait" token         -- asynchronous calls
              | "barrier" unit                                -- all units of a kind meet
+             | "fetch" place                                 -- will be written soon: a hint, changes nothing
              | "when" condition, ... ":" node* ["else" node*]
     operand  = cell | place | number | value
     cell     = register "{" int, ... "}"       -- a register of a register buffer, chosen at compile time
@@ -164,6 +165,13 @@ class Barrier:
 
 
 @dataclass(frozen=True, slots=True)
+class Fetch:
+    """The element will be read and written soon, so a machine with caches may bring its line near. Changes nothing."""
+
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
 class When:
     """``body`` where all conditions hold, ``otherwise`` elsewhere."""
 
@@ -172,7 +180,7 @@ class When:
     otherwise: tuple[Node, ...] = ()
 
 
-Node = Loop | Parallel | Alloc | Call | Start | Wait | Barrier | When
+Node = Loop | Parallel | Alloc | Call | Start | Wait | Barrier | Fetch | When
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +247,8 @@ def _head(node: Node) -> str:
         return f"wait {node.token}"
     if isinstance(node, Barrier):
         return f"barrier {node.unit}"
+    if isinstance(node, Fetch):
+        return f"fetch {node.place}"
     if isinstance(node, When):
         return f"when {', '.join(map(str, node.conditions))}:"
     return f"call {node}"

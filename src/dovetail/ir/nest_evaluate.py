@@ -21,6 +21,7 @@ from dovetail.ir.instruction_function import Run, Storage, dense_strides, instru
 from dovetail.ir.nest import (
     Alloc,
     Barrier,
+    Fetch,
     Buffer,
     Call,
     Cell,
@@ -105,7 +106,7 @@ class _Evaluator:
     # -- nodes
 
     def nodes(self, nodes: tuple[Node, ...]) -> Step:
-        steps = tuple(self.node(node) for node in nodes if not isinstance(node, Barrier))
+        steps = tuple(self.node(node) for node in nodes if not isinstance(node, Barrier | Fetch))
         if len(steps) == 1:
             return steps[0]
 

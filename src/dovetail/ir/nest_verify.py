@@ -17,6 +17,7 @@ from dovetail.ir.index import Condition, Index
 from dovetail.ir.nest import (
     Alloc,
     Barrier,
+    Fetch,
     Buffer,
     Call,
     Cell,
@@ -121,6 +122,8 @@ class _Verifier:
         elif isinstance(node, Start):
             self.tokens[node.token] = True
             self.call(node.call)
+        elif isinstance(node, Fetch):
+            self.fetch(node)
         elif isinstance(node, Wait):
             if not self.tokens.get(node.token):
                 raise CodegenError(f"wait for '{node.token}', which is not started")
@@ -147,6 +150,13 @@ class _Verifier:
         self.unit(node.unit)
         if self.inside_parallel:
             raise CodegenError(f"barrier {node.unit} inside a parallel", why="not all units come to it")
+
+    def fetch(self, node: Fetch) -> None:
+        buffer = self.buffers.get(node.place.buffer)
+        if buffer is None:
+            raise CodegenError(f"fetch of {node.place}, which is in no buffer here")
+        if len(buffer.shape) != len(node.place.indices):
+            raise CodegenError(f"fetch of {node.place}: the buffer has {len(buffer.shape)} dimensions")
 
     def unit(self, name: str) -> None:
         if name not in self.machine.units:
@@ -258,6 +268,8 @@ def node_indices(node: Node) -> Iterator[Index]:
         yield from (*node.buffer.shape, *node.buffer.strides)
     elif isinstance(node, When):
         yield from (c.index for c in node.conditions)
+    elif isinstance(node, Fetch):
+        yield from node.place.indices
     elif isinstance(node, Call | Start):
         call = node if isinstance(node, Call) else node.call
         for operand in call.operands:

@@ -4,7 +4,7 @@
     node   = tile | leaf
     tile   = "tile" name "of" (statement "." loop), ... "by" step ["on" unit] ["unrolled"] ["downward"] ":" hold* node*
     leaf   = "do" statement ["by" instruction "with" loop "=" loop*..., ...] ["lanes" loop "x" width]
-    hold   = "hold" tensor "in" memory ["as" digit, ...] ["partial" | "ahead" | "shared"]
+    hold   = "hold" tensor "in" memory ["as" digit, ...] ["ahead" | "shared" | "fetched"]
     digit  = dimension ["/" divisor] ["%" modulus]
 
 A tile runs over the rest of one loop of each statement it covers, ``step`` iterations at a time; what is left of
@@ -42,7 +42,8 @@ class Hold:
     """``tensor`` kept in ``memory``, there with the layout ``digits`` (empty: as it is).
 
     In registers the written tensor is an accumulator. ``ahead``: a constant laid out once, before any call.
-    ``shared``: filled by all units together.
+    ``shared``: filled by all units together. ``fetched`` (registers): what it will be drained to is brought near
+    while it accumulates, and earlier rounds are added at the end.
     """
 
     tensor: str
@@ -50,11 +51,13 @@ class Hold:
     digits: tuple[Digit, ...] = ()
     ahead: bool = False
     shared: bool = False
+    fetched: bool = False
 
     def __str__(self) -> str:
         text = f"hold {self.tensor} in {self.memory}"
         text += f" as {', '.join(map(str, self.digits))}" if self.digits else ""
-        return text + (" ahead" if self.ahead else "") + (" shared" if self.shared else "")
+        text += (" ahead" if self.ahead else "") + (" shared" if self.shared else "")
+        return text + (" fetched" if self.fetched else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +226,7 @@ def _pack_hold(hold: Hold) -> dict[str, object]:
         "digits": digits,
         "ahead": hold.ahead,
         "shared": hold.shared,
+        "fetched": hold.fetched,
     }
 
 
@@ -231,7 +235,8 @@ def _unpack_hold(data: Mapping[str, object]) -> Hold:
     if not isinstance(digits, list):
         raise TypeError("digits must be a list")
     laid_out = tuple(Digit(_int(d[0]), _int(d[1]), _int(d[2])) for d in digits)
-    return Hold(str(data["hold"]), str(data["memory"]), laid_out, bool(data["ahead"]), bool(data["shared"]))
+    flags = (bool(data["ahead"]), bool(data["shared"]), bool(data.get("fetched", False)))
+    return Hold(str(data["hold"]), str(data["memory"]), laid_out, *flags)
 
 
 def _fused(loops: tuple[str, ...]) -> str:

@@ -33,7 +33,7 @@ class Machine:
     """Moving one element to another layout, one by one."""
     strided_passes: int = 2
     """How much more bytes count that are read in strides, and so are not fetched ahead."""
-    run_cycles: float = 8.0
+    run_cycles: float = 20.0
     """Beginning to read another stretch of memory."""
     page_bytes: int = 4096
     line_bytes: int = 64
@@ -50,6 +50,10 @@ class Machine:
     """Waking the other units and waiting for the last."""
     conflict_cycles: float = 2.0
     """Reading a vector that others of the same set have driven out of the innermost cache."""
+    uneven: float = 0.7
+    """By how much of a part one unit is behind another when they meet: others use the machine too."""
+    row_cycles: float = 0.04
+    """Reading one of several rows side by side, each a stretch of memory of its own, rather than one."""
     page_cycles: float = 4.0
     """Reading from another page than the step before."""
     scattered_lines: float = 1.5

@@ -108,7 +108,10 @@ def _outer_orders(facts: Facts, tiling: Tiling, machine: Machine, threads: int) 
             first = order[0]
             yield (*depth, (*first, True), *((n, s, False) for n, s in order[1:]))
             for size in _block_sizes(facts, tiling, machine, threads, order, depth):
-                yield (*depth, (order[-1][0], size, True), *((n, s, False) for n, s in order))
+                inside = tuple((n, s, False) for n, s in order)
+                yield (*depth, (order[-1][0], size, True), *inside)
+                if depth:
+                    yield ((order[-1][0], size, True), *depth, *inside)
 
 
 def _depth_blocks(facts: Facts, tiling: Tiling, machine: Machine) -> Iterator[tuple[OuterTile, ...]]:
@@ -121,7 +124,7 @@ def _depth_blocks(facts: Facts, tiling: Tiling, machine: Machine) -> Iterator[tu
         return
     longest = max(plain, key=lambda n: facts.extents[n])
     rest = prod(facts.extents[n] for n in facts.reduced if n != longest)
-    for share in (0.5, 1.0, 4.0):
+    for share in (0.5, 0.75, 1.0, 4.0):
         most = int(machine.caches[0] * share) // (tiling.span * facts.out.bytes * rest)
         if most >= 32 and facts.extents[longest] > most * 1.2:
             parts = ceil(facts.extents[longest] / most)
@@ -143,9 +146,11 @@ def _block_sizes(
     loop, step = order[-1]
     extent = facts.extents[loop]
     steps = ceil(extent / step)
-    for wanted in (threads, 4 * threads, 16 * threads):
-        per = ceil(steps / wanted)
-        if per >= 1 and per * step < extent:
+    deep = prod(next((s for n, s, _ in depth if n == r), facts.extents[r]) for r in facts.reduced)
+    fitting = [int(machine.caches[1] * share) // (deep * facts.out.bytes * step) for share in (0.08, 0.15)]
+    sizes = {ceil(steps / wanted) for wanted in (threads, 4 * threads, 16 * threads)} | {n for n in fitting if n > 1}
+    for per in sorted(sizes):
+        if per * step < extent:
             yield per * step
 
 
@@ -160,7 +165,7 @@ def _costed(
     trips = _trips(facts, outer)
     spread = next((t for (_, _, parallel), t in zip(outer, trips, strict=True) if parallel), 1)
     share = min(threads, max(1, spread))
-    balance = ceil(spread / threads) * threads / spread if spread else 1.0
+    balance = _balance(spread, threads, machine)
     packs, packing = _packs(facts, tiling, machine, outer, inner, share)
     rounds = prod(t for (loop, _, _), t in zip(outer, trips, strict=True) if loop in facts.reduced)
     outputs = prod(facts.extents[n] for n in facts.kept)
@@ -169,7 +174,7 @@ def _costed(
     if facts.out.stride(tiling.lanes) != 1:
         again = 2 * machine.scatter_cycles
     resumed = (rounds - 1) * outputs * again + rounds * _output_cycles(facts, tiling, machine, outer)
-    compute = (tiling.cycles + resumed) / threads * max(1.0, balance)
+    compute = (tiling.cycles + resumed) / threads * balance
     accesses = _accesses(facts, inner, packs, machine)
     moved = traffic(_tiled(facts, tiling, outer, trips, inner, threads), accesses, machine.usable, machine.line_bytes)
     shown = machine.exposed
@@ -179,6 +184,13 @@ def _costed(
     if threads > 1:
         barriers += rounds * _shared_lines(facts, outer) * machine.shared_line_cycles
     return Order(tiling, outer, inner, packs, max(compute + near, far) + packing + barriers)
+
+
+def _balance(parts: int, threads: int, machine: Machine) -> float:
+    """How much longer the last unit takes than if all finished together; they are seldom equally fast."""
+    if threads == 1 or not parts:
+        return 1.0
+    return max(ceil(parts / threads) * threads / parts, 1 + machine.uneven * threads / parts)
 
 
 def _shared_lines(facts: Facts, outer: tuple[OuterTile, ...]) -> int:
@@ -315,7 +327,7 @@ def _direct_cycles(
         conflict = 3.0 if depth > machine.ways(stride) / 2 else 0.0
         return steps * (straddle + page + conflict)
     page = machine.paging_cycles(stride, facts.extents[inner[-1]])
-    conflict = 0.7 if rows and tiling.rows > machine.ways(rows) / 2 else 0.0
+    conflict = 0.7 if rows and tiling.rows > machine.ways(rows) / 2 else machine.row_cycles
     return steps * (page + tiling.rows * conflict)
 
 

@@ -11,10 +11,10 @@ from dataclasses import replace
 
 from dovetail.base.dtypes import compute_type
 from dovetail.base.errors import PlanError
-from dovetail.ir.expr import Literal, Read
+from dovetail.ir.expr import Apply, Expr, Literal, Read
 from dovetail.ir.index import Access, Condition, Index, constant, variable
 from dovetail.ir.interval import interval, simplify
-from dovetail.ir.nest import Barrier, Buffer, Call, Cell, Node, When
+from dovetail.ir.nest import Barrier, Buffer, Call, Cell, Fetch, Node, Place, When
 from dovetail.ir.plan import Digit, Hold, Leaf, PlanNode, Tile
 from dovetail.ir.program import Combine, Loop, Statement
 from dovetail.schedule.lower.leaf import unrolled
@@ -23,6 +23,10 @@ from dovetail.targets.model import MemoryKind
 
 Region = tuple[tuple[Index, ...], tuple[Index, ...], tuple[Index, ...]]
 """Per dimension: the first element, how many there is room for, how many there are."""
+LINE_BYTES = 64
+MOST_FETCHES = 48
+COPIED_ROWS = 8
+"""Rows of a source that are read side by side while a copy fills its panels."""
 Lower = Callable[[Workshop, tuple[PlanNode, ...], State], tuple[Node, ...]]
 
 
@@ -50,14 +54,19 @@ def _registers(
     buffers = [_register_buffer(shop, held)]
     inside = _with_memory_alias(shop, hold.tensor, state).with_held(hold.tensor, held)
     fill: tuple[Node, ...] = ()
-    if statement.combine is not Combine.SET:
+    late = hold.fetched and not held.partial and statement.combine is not Combine.SET
+    if late:
+        start = _move(shop, number, leaf, inside, statement.out, _neutral(shop, statement))
+        fill = fetches(shop, hold.tensor, held, inside) + start
+        inside = replace(inside, joins=(*inside.joins, Join(body, leaf, hold.tensor, held, held)))
+    elif statement.combine is not Combine.SET:
         fill = _fill(shop, hold.tensor, number, leaf, inside)
     if not held.partial:
         nodes = fill + enter_holds(shop, rest, body, inside, lower)
         return alloc(buffers, nodes + _drain(shop, hold.tensor, number, leaf, inside, body))
     whole = replace(held, buffer=shop.fresh("r"), width=1, partial=False)
     buffers.append(_register_buffer(shop, whole))
-    waiting = replace(inside, joins=(*inside.joins, Join(body, number, hold.tensor, held, whole)))
+    waiting = replace(inside, joins=(*inside.joins, Join(body, leaf, hold.tensor, held, whole)))
     nodes = fill + enter_holds(shop, rest, body, waiting, lower)
     after = inside.with_held(hold.tensor, whole)
     return alloc(buffers, nodes + _drain(shop, hold.tensor, number, Leaf(number), after, body))
@@ -67,10 +76,15 @@ def joined(shop: Workshop, body: tuple[PlanNode, ...], child: PlanNode, state: S
     """What follows ``child`` in ``body``: partial results that it completed are put together."""
     nodes: tuple[Node, ...] = ()
     for join in state.joins:
-        if join.body is body and any(leaf.statement == join.number for leaf in _leaves(child)):
-            state = state.with_held(join.tensor, join.whole)
-            nodes += _fill(shop, join.tensor, join.number, Leaf(join.number), state)
-            nodes += _join(shop, shop.statements[join.number], join.held, join.whole)
+        number = join.leaf.statement
+        if join.body is not body or not any(leaf.statement == number for leaf in _leaves(child)):
+            continue
+        if join.whole is join.held:
+            nodes += _resumed(shop, join.tensor, join.leaf, state)
+            continue
+        state = state.with_held(join.tensor, join.whole)
+        nodes += _fill(shop, join.tensor, number, Leaf(number), state)
+        nodes += _join(shop, shop.statements[number], join.held, join.whole)
     return nodes, state
 
 
@@ -127,13 +141,46 @@ def _with_memory_alias(shop: Workshop, tensor: str, state: State) -> State:
     return state.with_held(alias, plain)
 
 
+def fetches(shop: Workshop, tensor: str, held: InRegisters, state: State) -> tuple[Node, ...]:
+    """Every line of memory that the cells will be drained to, where they lie there as in the program."""
+    memory = state.held[_alias(tensor)]
+    assert isinstance(memory, InMemory)
+    if memory.buffer != tensor or any(d.divisor > 1 or d.modulus for d in memory.digits):
+        return ()
+    sizes = [n * (held.width if d == held.lane_dim else 1) for d, n in enumerate(held.shape)]
+    per_line = max(1, LINE_BYTES // shop.dtypes[tensor].bytes)
+    along = sorted({*range(0, sizes[-1], per_line), sizes[-1] - 1}) if sizes else []
+    found: list[Node] = []
+    for position in points(tuple(sizes[:-1])):
+        row = tuple(b + at for b, at in zip(held.base, position, strict=False))
+        found += [Fetch(Place(tensor, (*row, held.base[-1] + at))) for at in along]
+    return tuple(found) if len(found) <= MOST_FETCHES else ()
+
+
+def _neutral(shop: Workshop, statement: Statement) -> Literal:
+    return Literal(statement.combine.neutral(shop.dtypes[statement.out.tensor]))
+
+
+def _resumed(shop: Workshop, tensor: str, leaf: Leaf, state: State) -> tuple[Node, ...]:
+    """What earlier rounds left in memory joins what is in the registers."""
+    statement = shop.statements[leaf.statement]
+    counters = [c for c in state.first.get(leaf.statement, ()) if c != constant(0)]
+    always = shop.starts_in_memory(tensor) or any(c.is_constant for c in counters)
+    if not counters and not always:
+        return ()
+    earlier = Read(Access(_alias(tensor), statement.out.indices))
+    assert statement.combine.function is not None
+    both = Apply(statement.combine.function, (earlier, Read(statement.out)))
+    resume = _move(shop, leaf.statement, leaf, state, statement.out, both)
+    return resume if always else (When(tuple(Condition(-c) for c in counters), (), resume),)
+
+
 def _fill(shop: Workshop, tensor: str, number: int, leaf: Leaf, state: State) -> tuple[Node, ...]:
     """The neutral element the first time an element is met, else what earlier rounds left in memory."""
     statement = shop.statements[number]
     held = state.held[tensor]
     assert isinstance(held, InRegisters)
-    neutral = Literal(statement.combine.neutral(shop.dtypes[tensor]))
-    start = _move(shop, number, leaf, state, statement.out, neutral)
+    start = _move(shop, number, leaf, state, statement.out, _neutral(shop, statement))
     if held.partial:
         return start
     loaded = Read(Access(_alias(tensor), statement.out.indices))
@@ -160,7 +207,7 @@ def _drain(
 
 
 def _move(
-    shop: Workshop, number: int, leaf: Leaf, state: State, out: Access, value: Read | Literal
+    shop: Workshop, number: int, leaf: Leaf, state: State, out: Access, value: Expr
 ) -> tuple[Node, ...]:
     """A copy over what is left of the writer's output loops."""
     statement = shop.statements[number]
@@ -315,8 +362,10 @@ def _copy(
             shop.padded_copies.add(number)
     node: PlanNode = leaf
     unit = shop.target.units[0].name if hold.shared and not state.parallel else ""
-    for position, d in reversed(list(enumerate(order))):
-        step = panel.divisor if panel is not None and d == panel.dimension else 1
+    tiles = [(d, panel.divisor if panel is not None and d == panel.dimension else 1) for d in order]
+    if leaf.width > 1 and panel is not None and len(order) > 1:  # some rows of all panels: memory is read in long runs
+        tiles.insert(0, (order[1], COPIED_ROWS))
+    for position, (d, step) in reversed(list(enumerate(tiles))):
         if d == fastest and step == 1 and position:
             continue
         node = Tile(shop.fresh("copy"), ((number, f"e{d}"),), step, (node,), unit if position == 0 else "")

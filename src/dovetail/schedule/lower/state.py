@@ -10,7 +10,7 @@ from dovetail.base.errors import PlanError
 from dovetail.ir.index import Condition, Index, constant
 from dovetail.ir.interval import interval
 from dovetail.ir.nest import Alloc, Buffer, Node
-from dovetail.ir.plan import Digit, PlanNode
+from dovetail.ir.plan import Digit, Leaf, PlanNode
 from dovetail.ir.program import Combine, Program, Role, Statement
 from dovetail.schedule.repertoire import Repertoire
 from dovetail.targets.model import Target
@@ -66,10 +66,12 @@ Held = InRegisters | InMemory
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Join:
-    """Partial results of ``tensor`` that become ``whole`` once statement ``number`` has run in ``body``."""
+    """Partial results of ``tensor`` that become ``whole`` once statement ``number`` has run in ``body``.
+
+    Partial are lanes (``whole`` has none), or one round of several (``whole`` is ``held``)."""
 
     body: tuple[PlanNode, ...]
-    number: int
+    leaf: Leaf
     tensor: str
     held: InRegisters
     whole: InRegisters
