@@ -85,7 +85,7 @@ class _Maker:
         registers = self.target.registers
         assert registers is not None
         if self.draw(st.booleans()):
-            found.append(Hold(statement.out.tensor, registers.name))
+            found.append(Hold(statement.out.tensor, registers.name, fetched=self.draw(st.booleans())))
         reads = list(statement.reads())
         if len(reads) > 0 and self.draw(st.booleans()):
             access = reads[self.draw(st.integers(0, len(reads) - 1))]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import ceil, prod
+from math import ceil
 
 from dovetail.ir.fit import Fit
 from dovetail.ir.plan import Case, Hold, Leaf, Plan, PlanNode, Tile
@@ -21,10 +21,6 @@ SMALL_SIZES = (1, 16)
 """Run-time sizes up to which another plan may be better than the one for the whole range."""
 SMALL = 100_000
 """Points below which planning must cost next to nothing."""
-
-
-FETCHING = 400
-"""Vectors of a tile that take as long as bringing a line from far away."""
 
 
 def default_plan(program: Program, target: Target, threads: int, tile_fits: tuple[Fit, ...] = ()) -> Plan:
@@ -207,17 +203,10 @@ class _Planner:
             step = tiling.span if loop == tiling.lanes else 1
             node = (Tile(self.name(loop), ((number, loop),), step, node, unrolled=loop == taps),)
         node += tuple(followers.leaf(n, tiling) for n in followers.statements)
-        held = [Hold(facts.out.access.tensor, self.registers, fetched=self.is_fetched(facts, order))]
+        held = [Hold(facts.out.access.tensor, self.registers, fetched=order.fetched)]
         held += [Hold(t, self.registers) for t in followers.between]
         return self.outer(facts, order, followers, node, tuple(held))
 
-    def is_fetched(self, facts: Facts, order: Order) -> bool:
-        """Whether the result is too large to be near already, and a tile takes long enough to bring it there."""
-        footprint = prod(facts.extents[n] for n in facts.kept) * facts.out.bytes
-        depth = prod(min(s for n, s, _ in (*order.outer, (loop, facts.extents[loop], False)) if n == loop) for loop in facts.reduced)
-        near = self.machine.caches[0] if self.machine.caches else 0
-        return footprint > near > 0 and depth * order.tiling.rows * order.tiling.vectors > FETCHING
-    
     def outer(
         self, facts: Facts, order: Order, followers: Followers, node: tuple[PlanNode, ...], held: tuple[Hold, ...]
     ) -> PlanNode:

@@ -26,21 +26,23 @@ class Machine:
     """From the next level outwards into each cache; the last is main memory."""
     join_cycles: float = 10.0
     loop_cycles: float = 0.4
+    crowding: float = 0.15
+    """How much of the shorter of arithmetic and loads does not hide behind the longer."""
     enter_cycles: float = 24.0
     """Starting the innermost loop."""
     tile_cycles: float = 20.0
-    copy_cycles: float = 1.2
+    copy_cycles: float = 1.5
     """Moving one element to another layout, one by one."""
     strided_passes: int = 2
     """How much more bytes count that are read in strides, and so are not fetched ahead."""
-    run_cycles: float = 20.0
+    run_cycles: float = 10.0
     """Beginning to read another stretch of memory."""
     page_bytes: int = 4096
     line_bytes: int = 64
     barrier_cycles: float = 1500.0
-    scatter_cycles: float = 2.5
+    scatter_cycles: float = 4.5
     """Moving one lane of a vector to or from a place of its own."""
-    exposed: tuple[float, ...] = (0.25, 0.5)
+    exposed: tuple[float, ...] = (0.035, 0.7)
     """How much of the time to fill each cache from the next one is not hidden behind arithmetic."""
     pages: int = 56
     """Pages whose addresses are remembered close by."""
@@ -50,14 +52,18 @@ class Machine:
     """Waking the other units and waiting for the last."""
     conflict_cycles: float = 2.0
     """Reading a vector that others of the same set have driven out of the innermost cache."""
-    uneven: float = 0.7
+    uneven: float = 1.0
     """By how much of a part one unit is behind another when they meet: others use the machine too."""
     row_cycles: float = 0.04
     """Reading one of several rows side by side, each a stretch of memory of its own, rather than one."""
     page_cycles: float = 4.0
     """Reading from another page than the step before."""
-    scattered_lines: float = 1.5
+    scattered_lines: float = 2.0
     """How much dearer lines are that do not follow each other in memory."""
+    fetch_vectors: int = 400
+    """Vectors of a tile that take as long as bringing a line from far away."""
+    fetched_lines: float = 0.2
+    """What is left of the cost of a line that was asked for ahead of time."""
     line_cost: tuple[float, ...] = (0.8, 2.5, 5.0, 12.0)
 
     def line_cycles(self, footprint_bytes: int) -> float:

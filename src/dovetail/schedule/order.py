@@ -36,6 +36,8 @@ class Order:
     inner: tuple[str, ...]
     packs: tuple[Pack, ...]
     cycles: float
+    fetched: bool = False
+    """The result's lines are brought near while a tile accumulates."""
 
 
 def best_order(facts: Facts, tiling: Tiling, machine: Machine, threads: int) -> Order:
@@ -124,7 +126,7 @@ def _depth_blocks(facts: Facts, tiling: Tiling, machine: Machine) -> Iterator[tu
         return
     longest = max(plain, key=lambda n: facts.extents[n])
     rest = prod(facts.extents[n] for n in facts.reduced if n != longest)
-    for share in (0.5, 0.75, 1.0, 4.0):
+    for share in (0.5, 0.75, 1.0, 1.5, 2.0, 4.0):
         most = int(machine.caches[0] * share) // (tiling.span * facts.out.bytes * rest)
         if most >= 32 and facts.extents[longest] > most * 1.2:
             parts = ceil(facts.extents[longest] / most)
@@ -148,7 +150,7 @@ def _block_sizes(
     steps = ceil(extent / step)
     deep = prod(next((s for n, s, _ in depth if n == r), facts.extents[r]) for r in facts.reduced)
     fitting = [int(machine.caches[1] * share) // (deep * facts.out.bytes * step) for share in (0.08, 0.15)]
-    sizes = {ceil(steps / wanted) for wanted in (threads, 4 * threads, 16 * threads)} | {n for n in fitting if n > 1}
+    sizes = {ceil(steps / wanted) for wanted in (threads, 4 * threads, 16 * threads)} | {2, 4} | {n for n in fitting if n > 1}
     for per in sorted(sizes):
         if per * step < extent:
             yield per * step
@@ -173,17 +175,33 @@ def _costed(
     again = (machine.load_cycles(dtype, width) + machine.store_cycles(dtype, width)) / width
     if facts.out.stride(tiling.lanes) != 1:
         again = 2 * machine.scatter_cycles
-    resumed = (rounds - 1) * outputs * again + rounds * _output_cycles(facts, tiling, machine, outer)
+    fetched = _is_fetched(facts, tiling, machine, outer)
+    lines = _output_cycles(facts, tiling, machine, outer) * (machine.fetched_lines if fetched else 1.0)
+    resumed = (rounds - 1) * outputs * again + rounds * lines
     compute = (tiling.cycles + resumed) / threads * balance
     accesses = _accesses(facts, inner, packs, machine)
     moved = traffic(_tiled(facts, tiling, outer, trips, inner, threads), accesses, machine.usable, machine.line_bytes)
     shown = machine.exposed
-    near = sum(shown[min(n, len(shown) - 1)] * b / machine.cache_bytes_per_cycle[n] for n, b in enumerate(moved[:-1]))
+    near = [b / machine.cache_bytes_per_cycle[n] for n, b in enumerate(moved[:-1])]
+    seen = sum(shown[min(n, len(shown) - 1)] * cycles for n, cycles in enumerate(near))
     far = moved[-1] * share / machine.cache_bytes_per_cycle[-1]
     barriers = machine.barrier_cycles * (rounds * (1 + bool(packs)) if threads > 1 else 0)
     if threads > 1:
         barriers += rounds * _shared_lines(facts, outer) * machine.shared_line_cycles
-    return Order(tiling, outer, inner, packs, max(compute + near, far) + packing + barriers)
+    longest = max(compute + seen, *near, far)
+    longest += machine.crowding * min(compute + seen, far)
+    return Order(tiling, outer, inner, packs, longest + packing + barriers, fetched)
+
+
+def _is_fetched(facts: Facts, tiling: Tiling, machine: Machine, outer: tuple[OuterTile, ...]) -> bool:
+    """Whether the result is too large to be near already, and a tile takes long enough to bring it there."""
+    footprint = prod(facts.extents[n] for n in facts.kept) * facts.out.bytes
+    left = dict(facts.extents)
+    for loop, step, _ in outer:
+        left[loop] = min(step, left[loop])
+    depth = prod(left[n] for n in facts.reduced)
+    near = machine.caches[0] if machine.caches else 0
+    return footprint > near > 0 and depth * tiling.rows * tiling.vectors > machine.fetch_vectors
 
 
 def _balance(parts: int, threads: int, machine: Machine) -> float:

@@ -218,7 +218,7 @@ def _step(
     latency = machine.latency(facts, width) if facts.reduced else 0.0
     if lanes in facts.reduced:
         latency *= vectors
-    return max(arithmetic, loads, latency) + machine.loop_cycles
+    return max(arithmetic, loads, latency) + machine.crowding * min(arithmetic, loads) + machine.loop_cycles
 
 
 def _edges(facts: Facts, machine: Machine, lanes: str, vectors: int, rows: int, width: int) -> float:

@@ -7,7 +7,7 @@ import pytest
 from dovetail.base.dtypes import dtype
 from dovetail.base.errors import CodegenError
 from dovetail.ir.index import Access, affine, as_index, constant, variable
-from dovetail.ir.nest import Alloc, Barrier, Buffer, Cell, Loop, Nest, Node, Number, Parallel, Start, Value, Wait
+from dovetail.ir.nest import Alloc, Barrier, Buffer, Cell, Fetch, Loop, Nest, Node, Number, Parallel, Start, Value, Wait
 from dovetail.ir.nest_verify import verify_nest
 from tests.unit.ir.nest_machine import MACHINE, R, call, memory, place, registers, with_r
 
@@ -52,6 +52,8 @@ WRONG: list[tuple[str, tuple[Node, ...]]] = [
     ("are not counted", (loop("i", Alloc(Buffer("t", "registers", dtype("i32"), (i,)), ())),)),
     ("wait for 't', which is not started", (Wait("t"),)),
     ("'t' is started but never waited for", (Start("t", LOAD),)),
+    ("fetch of z\\[0\\], which is in no buffer here", (Fetch(place("z", 0)),)),
+    ("fetch of x\\[0, 0\\]: the buffer has 1 dimensions", (Fetch(place("x", 0, 0)),)),
     ("a step below 1", (Loop("i", (constant(0),), (constant(4),), 0, ()),)),
 ]
 

@@ -25,7 +25,7 @@ Region = tuple[tuple[Index, ...], tuple[Index, ...], tuple[Index, ...]]
 """Per dimension: the first element, how many there is room for, how many there are."""
 LINE_BYTES = 64
 MOST_FETCHES = 48
-COPIED_ROWS = 8
+COPIED_ROWS = 16
 """Rows of a source that are read side by side while a copy fills its panels."""
 Lower = Callable[[Workshop, tuple[PlanNode, ...], State], tuple[Node, ...]]
 
