@@ -54,6 +54,8 @@ class Machine:
     """Reading a vector that others of the same set have driven out of the innermost cache."""
     uneven: float = 1.0
     """By how much of a part one unit is behind another when they meet: others use the machine too."""
+    set_cycles: float = 0.7
+    """Reading one of several rows that fall into the same sets of a cache."""
     row_cycles: float = 0.04
     """Reading one of several rows side by side, each a stretch of memory of its own, rather than one."""
     page_cycles: float = 4.0
@@ -73,14 +75,16 @@ class Machine:
 
     @property
     def usable(self) -> tuple[int, ...]:
-        """What of each cache a block can count on, beside data that streams past it."""
-        return tuple(size // 2 for size in self.caches)
+        """What of each cache a block can count on: beside data that streams past it, and in the third one beside
+        what other units and other programs keep there."""
+        return tuple(size // (2 if level < 2 else 6) for level, size in enumerate(self.caches))
 
-    def ways(self, stride_bytes: int) -> float:
-        """How many lines this far apart the innermost cache holds at once; its sets span one page."""
+    def ways(self, stride_bytes: int, level: int = 0) -> float:
+        """How many lines this far apart a cache holds at once; the sets of the innermost one span one page."""
+        size = self.caches[level] if level < len(self.caches) else 32768 << 4 * level
         associativity = max(1, (self.caches[0] if self.caches else 32768) // self.page_bytes)
-        step = max(gcd(stride_bytes, self.page_bytes), self.line_bytes)
-        return self.page_bytes // step * associativity
+        span = size // associativity
+        return span // max(gcd(stride_bytes, span), self.line_bytes) * associativity
 
     def paging_cycles(self, stride_bytes: int, steps: int) -> float:
         """What a step costs more when a sweep of ``steps`` touches more pages than are remembered."""

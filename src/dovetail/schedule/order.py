@@ -295,7 +295,7 @@ def _packs(
         loop, span = tiling.lanes, tiling.span
         if not use.stride(loop):
             loop, span = tiling.across, tiling.rows
-        direct = _direct_cycles(facts, number, tiling, machine, loop, inner)
+        direct = _direct_cycles(facts, number, tiling, machine, loop, inner, outer)
         if not loop or not use.stride(loop) or (number, loop) not in facts.panels:
             cycles += direct / units
             continue
@@ -324,7 +324,13 @@ def _run_cycles(facts: Facts, number: int, around: tuple[OuterTile, ...], machin
 
 
 def _direct_cycles(
-    facts: Facts, number: int, tiling: Tiling, machine: Machine, loop: str, inner: tuple[str, ...]
+    facts: Facts,
+    number: int,
+    tiling: Tiling,
+    machine: Machine,
+    loop: str,
+    inner: tuple[str, ...],
+    outer: tuple[OuterTile, ...],
 ) -> float:
     """What reading a tensor as it lies costs more than reading it side by side, in all.
 
@@ -345,7 +351,9 @@ def _direct_cycles(
         conflict = 3.0 if depth > machine.ways(stride) / 2 else 0.0
         return steps * (straddle + page + conflict)
     page = machine.paging_cycles(stride, facts.extents[inner[-1]])
-    conflict = 0.7 if rows and tiling.rows > machine.ways(rows) / 2 else machine.row_cycles
+    block = min((s for n, s, _ in outer if n == loop and s > tiling.rows), default=facts.extents[loop])
+    crossing = tiling.rows >= machine.ways(rows) / 2 or block > machine.ways(rows, 1) / 2
+    conflict = machine.set_cycles if rows and crossing else machine.row_cycles
     return steps * (page + tiling.rows * conflict)
 
 
