@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -45,6 +47,7 @@ from dovetail.targets.load import load_target
 from dovetail.targets.model import Target
 
 T = TypeVar("T")
+TURN_SECONDS = 0.0002
 UNCHECKED = Certificate("", "", "", ())
 
 
@@ -128,7 +131,7 @@ class _Compilation:
         if kept is not None:
             return self.loaded(flat, plan, kept)
         nest = self.time("nest", lambda: build_nest(flat, plan, self.target))
-        with ThreadPoolExecutor(1) as worker:
+        with ThreadPoolExecutor(1) as worker, _taking_turns():
             code = self.code(nest, worker)
             kernel = cache(lambda: self.loaded(flat, plan, code()))
             subject = Subject(self.program, flat, plan, nest, self.target, self.threads, kernel, self.uncertified)
@@ -183,6 +186,17 @@ class _Compilation:
         elsewhere = sum(self.seconds.values()) - before
         self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - begun - elsewhere
         return result
+
+
+@contextmanager
+def _taking_turns() -> Iterator[None]:
+    """Threads of the interpreter change over often enough that LLVM, on a thread of its own, is not kept waiting."""
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(min(usual, TURN_SECONDS))
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(usual)
 
 
 def _target(target: str | Path | Target) -> Target:

@@ -42,17 +42,17 @@ class Instance:
 
 def reduced(program: Program, plan: Plan, sizes: dict[str, int], budget: int) -> Instance | None:
     """An instance of at most ``budget`` calls, or the smallest there is; None when nothing gets smaller."""
-    found: Instance | None = None
+    too_large: list[Instance] = []
     for whole, window in LADDER:
         small = _shrunk(program, plan, whole, window)
         if small is None:
             continue
-        calls = calls_estimated(*small, sizes)
-        if (found is None or calls < found.calls) and _is_valid(small[0]):
-            found = Instance(*small, calls)
-            if calls <= budget:
-                return found
-    return found
+        found = Instance(*small, calls_estimated(*small, sizes))
+        if found.calls > budget:
+            too_large.append(found)
+        elif _is_valid(found.program):
+            return found
+    return next((i for i in sorted(too_large, key=lambda i: i.calls) if _is_valid(i.program)), None)
 
 
 def _shrunk(program: Program, plan: Plan, whole: int, window: int) -> tuple[Program, Plan] | None:

@@ -14,13 +14,11 @@ from dovetail.schedule.machine import Machine, machine_of
 from dovetail.schedule.order import Order, best_order, unrolled_loop
 from dovetail.schedule.rows import row_run
 from dovetail.schedule.tile_plan import TilePlan, best_tile_plan
-from dovetail.schedule.tiling import Tiling, tilings
+from dovetail.schedule.tiling import SMALL, Tiling, tilings
 from dovetail.targets.model import Target
 
 SMALL_SIZES = (1, 16)
 """Run-time sizes up to which another plan may be better than the one for the whole range."""
-SMALL = 100_000
-"""Points below which planning must cost next to nothing."""
 
 
 def default_plan(program: Program, target: Target, threads: int, tile_fits: tuple[Fit, ...] = ()) -> Plan:
@@ -105,14 +103,18 @@ class _Planner:
 
     def order(self, facts: Facts, choices: list[Tiling]) -> tuple[Order, int]:
         """The cheapest order of all choices, and how many units it is for: one where waking others costs more."""
-        least = self.machine.start_cycles
-        order = min((best_order(facts, t, self.machine, self.threads) for t in choices), key=lambda o: o.cycles)
-        if self.threads == 1 or order.cycles > 4 * least:
-            return order, self.threads
-        alone = min((best_order(facts, t, self.machine, 1) for t in choices), key=lambda o: o.cycles)
-        if order.cycles + least < alone.cycles:
-            return order, self.threads
+        start = self.machine.start_cycles
+        if self.threads == 1 or choices[0].cycles > 4 * start:
+            return self.cheapest(facts, choices, self.threads), self.threads
+        alone = self.cheapest(facts, choices, 1)
+        if alone.cycles > start:
+            order = self.cheapest(facts, choices, self.threads)
+            if order.cycles + start < alone.cycles:
+                return order, self.threads
         return replace(alone, outer=tuple((loop, step, False) for loop, step, _ in alone.outer)), 1
+
+    def cheapest(self, facts: Facts, choices: list[Tiling], threads: int) -> Order:
+        return min((best_order(facts, t, self.machine, threads) for t in choices), key=lambda o: o.cycles)
 
     def tiles(self, facts: Facts, threads: int) -> TilePlan | None:
         """The best plan by an instruction that does whole tiles, where one fits."""

@@ -34,16 +34,22 @@ class Repertoire:
         self.target = target
         self.entries: dict[Key, Entry] = {}
         self.built: set[tuple[frozenset[str], frozenset[str]]] = set()
+        self.asked: dict[Key, Entry | None] = {}
+        self.counted: dict[str, tuple[int, ...]] = {}
 
     def find(self, *key: str | int | bool) -> Entry | None:
-        self._build(*_needed(key))
-        return self.entries.get(key)
+        if key not in self.asked:
+            self._build(*_needed(key))
+            self.asked[key] = self.entries.get(key)
+        return self.asked[key]
 
     def widths(self, dtype: str) -> tuple[int, ...]:
         """Lane counts the target can load, widest first."""
-        self._build(frozenset(), frozenset({dtype}))
-        found = {int(k[2]) for k in self.entries if k[0] == "load" and k[1] == dtype}
-        return tuple(sorted(found, reverse=True))
+        if dtype not in self.counted:
+            self._build(frozenset(), frozenset({dtype}))
+            found = {int(k[2]) for k in self.entries if k[0] == "load" and k[1] == dtype}
+            self.counted[dtype] = tuple(sorted(found, reverse=True))
+        return self.counted[dtype]
 
     def _build(self, functions: frozenset[str], dtypes: frozenset[str]) -> None:
         if (functions, dtypes) in self.built:

@@ -15,6 +15,11 @@ from dovetail.schedule.facts import Facts
 from dovetail.schedule.machine import Machine
 
 
+SMALL = 100_000
+"""Points below which planning must cost next to nothing."""
+MOST_ROWS = 24
+FEW_ROWS = (2, 3, 4, 6, 8, 12)
+"""The numbers of rows that a small program is tried with."""
 SUMMED_VECTORS = 4
 """Vectors taken at once along lanes that are summed up: whole lines of memory, whatever the number of rows."""
 
@@ -43,8 +48,9 @@ class Tiling:
 
 def tilings(facts: Facts, machine: Machine, most: int) -> list[Tiling]:
     """The ``most`` tilings worth looking at, best first; at most two with the same loops."""
-    found = [t for lanes in lane_choices(facts) for t in _for_lanes(facts, machine, lanes)]
-    found.append(Tiling("", 1, 1, "", 1, (), (), _cycles(facts, machine, "", 1, 1, "", 1, ())))
+    rates = [_rates(facts, machine, width) for width in machine.lane_counts(facts)]
+    found = [t for lanes in lane_choices(facts) for t in _for_lanes(facts, machine, lanes, rates)]
+    found.append(Tiling("", 1, 1, "", 1, (), (), _cycles(facts, machine, rates[-1], "", 1, "", 1, ())))
     kept: list[Tiling] = []
     seen: dict[tuple[str, str], int] = {}
     least = float("inf")
@@ -71,7 +77,30 @@ def lane_choices(facts: Facts) -> Iterator[str]:
         yield name
 
 
-def _for_lanes(facts: Facts, machine: Machine, lanes: str) -> Iterator[Tiling]:
+@dataclass(frozen=True, slots=True)
+class _Rates:
+    """What the instructions of a statement cost at one width: its arithmetic, a load or a broadcast of each read."""
+
+    width: int
+    arithmetic: float
+    latency: float
+    store: float
+    loads: tuple[float, ...]
+    broadcasts: tuple[float, ...]
+
+
+def _rates(facts: Facts, machine: Machine, width: int) -> _Rates:
+    return _Rates(
+        width,
+        machine.operation_cycles(facts, width),
+        machine.latency(facts, width) if facts.reduced else 0.0,
+        machine.store_cycles(facts.out.dtype, width),
+        tuple(machine.load_cycles(use.dtype, width) for use in facts.reads),
+        tuple(machine.broadcast_cycles(use.dtype, width) for use in facts.reads),
+    )
+
+
+def _for_lanes(facts: Facts, machine: Machine, lanes: str, rates: list[_Rates]) -> Iterator[Tiling]:
     extent = facts.extents[lanes]
     moving = [n for n, use in enumerate(facts.reads) if use.stride(lanes) != 0]
     if not moving:
@@ -79,7 +108,8 @@ def _for_lanes(facts: Facts, machine: Machine, lanes: str) -> Iterator[Tiling]:
     packed = tuple(n for n in moving if facts.reads[n].stride(lanes) != 1 and (n, lanes) in facts.panels)
     reduced = lanes in facts.reduced
     inside = short_loops(facts, lanes) if reduced else ()
-    for width in machine.lane_counts(facts):
+    for rate in rates:
+        width = rate.width
         if width == 1 or (width > extent and width // 2 >= extent):
             continue
         whole = extent // width
@@ -87,7 +117,7 @@ def _for_lanes(facts: Facts, machine: Machine, lanes: str) -> Iterator[Tiling]:
         for vectors in summed if reduced else range(1, min(6, max(1, ceil(extent / width))) + 1):
             for across in ("", *_across_choices(facts, lanes, moving)):
                 if across not in inside:
-                    yield from _rows(facts, machine, lanes, width, vectors, across, inside, packed)
+                    yield from _rows(facts, machine, rate, lanes, vectors, across, inside, packed)
 
 
 def short_loops(facts: Facts, lanes: str) -> tuple[str, ...]:
@@ -113,21 +143,20 @@ def _across_choices(facts: Facts, lanes: str, moving: list[int]) -> Iterator[str
 def _rows(
     facts: Facts,
     machine: Machine,
+    rates: _Rates,
     lanes: str,
-    width: int,
     vectors: int,
     across: str,
     inside: tuple[str, ...],
     packed: tuple[int, ...],
 ) -> Iterator[Tiling]:
-    most = facts.extents[across] if across else 1
-    for rows in range(1, min(most, 24) + 1) if across else (1,):
+    most = min(facts.extents[across], MOST_ROWS) if across else 1
+    wanted = FEW_ROWS if facts.points <= SMALL else range(2, MOST_ROWS + 1)
+    for rows in sorted({*(n for n in wanted if n < most), most}) if across else (1,):
         if registers_used(facts, lanes, vectors, across, rows, inside) > machine.registers:
             return
-        if across and rows == 1:
-            continue
-        cycles = _cycles(facts, machine, lanes, width, vectors, across, rows, inside)
-        yield Tiling(lanes, width, vectors, across, rows, inside, packed, cycles)
+        cycles = _cycles(facts, machine, rates, lanes, vectors, across, rows, inside)
+        yield Tiling(lanes, rates.width, vectors, across, rows, inside, packed, cycles)
 
 
 def registers_used(facts: Facts, lanes: str, vectors: int, across: str, rows: int, inside: tuple[str, ...] = ()) -> int:
@@ -146,8 +175,8 @@ def registers_used(facts: Facts, lanes: str, vectors: int, across: str, rows: in
 def _cycles(
     facts: Facts,
     machine: Machine,
+    rates: _Rates,
     lanes: str,
-    width: int,
     vectors: int,
     across: str,
     rows: int,
@@ -160,14 +189,14 @@ def _cycles(
     depth = prod(e for n, e in facts.extents.items() if n not in (lanes, across) and n in facts.reduced)
     rounds = depth / max(1, _innermost(facts, lanes))
     total = 0.0
-    for lane_tiles, vecs in _classes(lane_extent, width * vectors, width):
+    for lane_tiles, vecs in _classes(lane_extent, rates.width * vectors, rates.width):
         for row_tiles, r in _classes(row_extent, rows, 1):
             count = lane_tiles * row_tiles * outer
-            step = _step(facts, machine, lanes, vecs, across, r, inside, width)
+            step = _step(facts, machine, rates, lanes, vecs, across, r, inside)
             if lanes in facts.reduced:
                 total += count * depth * step
             else:
-                total += count * (depth * step + _edges(facts, machine, lanes, vecs, r, width))
+                total += count * (depth * step + _edges(facts, machine, rates, lanes, vecs, r))
                 total += count * rounds * machine.enter_cycles
     if lanes in facts.reduced:
         tiles = outer * ceil(row_extent / rows)
@@ -194,37 +223,35 @@ def _classes(extent: int, tile: int, unit: int) -> Iterator[tuple[int, int]]:
 def _step(
     facts: Facts,
     machine: Machine,
+    rates: _Rates,
     lanes: str,
     vectors: int,
     across: str,
     rows: int,
     inside: tuple[str, ...],
-    width: int,
 ) -> float:
     """Cycles of one step of the reduction (or of one tile, when nothing is reduced)."""
     points = rows * vectors * prod(facts.extents[n] for n in inside)
-    arithmetic = points * machine.operation_cycles(facts, width)
+    arithmetic = points * rates.arithmetic
     loads = 0.0
     for number, use in enumerate(facts.reads):
         along = rows if across and use.stride(across) != 0 else 1
         along *= prod(facts.extents[n] for n in inside if use.stride(n) != 0)
         moving = bool(lanes) and use.stride(lanes) != 0
-        each = machine.load_cycles(use.dtype, width) if moving else machine.broadcast_cycles(use.dtype, width)
+        each = rates.loads[number] if moving else rates.broadcasts[number]
         if moving and use.stride(lanes) != 1 and (number, lanes) not in facts.panels:
-            each = width * machine.scatter_cycles
+            each = rates.width * machine.scatter_cycles
         loads += along * (vectors if moving else 1) * each
         if moving and across and along > machine.ways((use.stride(across) or 0) * use.bytes):
             loads += along * vectors * machine.conflict_cycles
-    latency = machine.latency(facts, width) if facts.reduced else 0.0
-    if lanes in facts.reduced:
-        latency *= vectors
+    latency = rates.latency * (vectors if lanes in facts.reduced else 1)
     return max(arithmetic, loads, latency) + machine.crowding * min(arithmetic, loads) + machine.loop_cycles
 
 
-def _edges(facts: Facts, machine: Machine, lanes: str, vectors: int, rows: int, width: int) -> float:
+def _edges(facts: Facts, machine: Machine, rates: _Rates, lanes: str, vectors: int, rows: int) -> float:
     """Start and end of a tile: accumulators set and stored; a store across memory costs one per element."""
-    whole = machine.store_cycles(facts.out.dtype, width)
-    each = whole if facts.out.stride(lanes) == 1 or not lanes else width * machine.scatter_cycles
+    along = facts.out.stride(lanes) == 1 or not lanes
+    each = rates.store if along else rates.width * machine.scatter_cycles
     return rows * vectors * (each + 0.5) + machine.tile_cycles
 
 

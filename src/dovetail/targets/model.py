@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
@@ -217,11 +218,12 @@ class InstructionSet(Mapping[str, Instruction]):
         found = (self[name] for name, choice in self._choices.items() if choice.most_loops >= least)
         return tuple(i for i in found if len(i.program.statements[0].loops) >= least)
 
+    @cached_property
     def external(self) -> tuple[Instruction, ...]:
         """Those that call a symbol."""
         return tuple(self[name] for name, choice in self._choices.items() if choice.is_external)
 
-    @property
+    @cached_property
     def features(self) -> frozenset[str]:
         """All that some instruction needs."""
         return frozenset(feature for choice in self._choices.values() for feature in choice.features)
@@ -288,7 +290,7 @@ class Target:
     def external_instructions(self) -> tuple[Instruction, ...]:
         """Instructions that are calls of symbols outside generated code."""
         if isinstance(self.by_name, InstructionSet):
-            return self.by_name.external()
+            return self.by_name.external
         return tuple(i for i in self.instructions if i.call)
 
     def instruction(self, name: str) -> Instruction:
