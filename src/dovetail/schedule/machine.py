@@ -30,7 +30,7 @@ class Machine:
     """How much of the shorter of arithmetic and loads does not hide behind the longer."""
     enter_cycles: float = 24.0
     """Starting the innermost loop."""
-    tile_cycles: float = 20.0
+    tile_cycles: float = 60.0
     copy_cycles: float = 1.5
     """Moving one element to another layout, one by one."""
     strided_passes: int = 2
@@ -42,7 +42,7 @@ class Machine:
     barrier_cycles: float = 1500.0
     scatter_cycles: float = 4.5
     """Moving one lane of a vector to or from a place of its own."""
-    exposed: tuple[float, ...] = (0.035, 0.7)
+    exposed: tuple[float, ...] = (0.035, 0.4)
     """How much of the time to fill each cache from the next one is not hidden behind arithmetic."""
     pages: int = 56
     """Pages whose addresses are remembered close by."""
@@ -77,7 +77,8 @@ class Machine:
     def usable(self) -> tuple[int, ...]:
         """What of each cache a block can count on: beside data that streams past it, and in the third one beside
         what other units and other programs keep there."""
-        return tuple(size // (2 if level < 2 else 6) for level, size in enumerate(self.caches))
+        shares = (0.5, 0.75, 0.17)
+        return tuple(int(size * shares[min(level, 2)]) for level, size in enumerate(self.caches))
 
     def ways(self, stride_bytes: int, level: int = 0) -> float:
         """How many lines this far apart a cache holds at once; the sets of the innermost one span one page."""

@@ -175,6 +175,7 @@ def _costed(
     again = (machine.load_cycles(dtype, width) + machine.store_cycles(dtype, width)) / width
     if facts.out.stride(tiling.lanes) != 1:
         again = 2 * machine.scatter_cycles
+    again += (machine.tile_cycles + machine.enter_cycles) / (tiling.rows * tiling.span)
     fetched = _is_fetched(facts, tiling, machine, outer)
     lines = _output_cycles(facts, tiling, machine, outer) * (machine.fetched_lines if fetched else 1.0)
     resumed = (rounds - 1) * outputs * again + rounds * lines
