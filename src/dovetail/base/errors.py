@@ -11,6 +11,7 @@
     |-- CertificateError       a proof or check of generated code failed; nothing was returned
     |-- CallError              a kernel was called with the wrong arguments
     |   `-- IndexRangeError    an indirect index left its tensor while the kernel ran
+    |-- SimulationError        a nest breaks a rule of the simulated machine; no numbers are returned
     |-- CacheError             the on-disk cache cannot be trusted (never fatal by itself)
     `-- LimitError             a stated limit would be exceeded
 
@@ -76,6 +77,10 @@ class CallError(DovetailError):
 
 class IndexRangeError(CallError):
     """An indirect index left its tensor while the kernel ran."""
+
+
+class SimulationError(DovetailError):
+    """A nest breaks a rule of the simulated machine: names the call, where it happened and the rule."""
 
 
 class CacheError(DovetailError):

@@ -94,6 +94,13 @@ def instruction_function(
     return run
 
 
+def touched(run: Run) -> tuple[tuple[Touched, ...], Touched]:
+    """What a prepared instruction of one statement reads, what an ``op=`` adds to as well, and what it writes."""
+    assert isinstance(run, _Step)
+    joins = run.join is not None and run.neutral is None
+    return (*run.gathers, run.written) if joins else run.gathers, run.written
+
+
 def dense_strides(shape: Sequence[int]) -> tuple[int, ...]:
     strides, step = [], 1
     for extent in reversed(shape):
