@@ -21,7 +21,8 @@ from dovetail.ir.program import Program, Role, Size, Tensor
 from dovetail.targets.cost import cost_names
 from dovetail.targets.meaning import Meaning, check_dtypes, parse_meaning
 from dovetail.targets.model import Instruction, Operand
-from dovetail.targets.operands import check_ranges, parse_operands, parse_params
+from dovetail.targets.operands import parse_operands, parse_params
+from dovetail.targets.parameters import check_constraints, check_cost
 from dovetail.targets.tables import Entry, unknown
 from dovetail.targets.template import Scope, Template, compile_template, known_placeholders
 
@@ -42,7 +43,8 @@ class Machine:
     """What instructions may refer to, and what they share."""
 
     memories: frozenset[str]
-    units: frozenset[str]
+    units: dict[str, int]
+    """Dimensions of each unit's grid."""
     states: frozenset[str]
     layouts: dict[str, int]
     """Rank of each layout."""
@@ -134,8 +136,8 @@ class Family:
             program=Program(_tensors(meaning.roles, dtypes, shapes), (statement,), sizes),
             operands=tuple([Operand(n, dtypes[n], o.memory, o.layout, o.strides) for n, o in self.operands.items()]),
             constraints=constraints,
-            cycles=self._cost("cycles", scope),
-            latency=self._cost("latency", scope),
+            cycles=self._cost("cycles", scope, sizes, constraints),
+            latency=self._cost("latency", scope, sizes, constraints),
             unit=entry.text("unit"),
             features=self.features,
             emit=self._render("emit", scope)[0],
@@ -145,6 +147,7 @@ class Family:
             state=entry.text("state"),
             is_async=bool(entry.values.get("async", False)),
             broadcast=entry.text("broadcast"),
+            along=int(entry.number("along")) if "along" in entry.values else None,
             source=str(entry.place),
             family=entry.text("name"),
             lanes=member.lanes,
@@ -196,10 +199,10 @@ class Family:
                 where = f"{self.entry.where('where')}\n{problem.where}"
                 raise TargetError(problem.what, where=where, hint=problem.hint) from None
         if conditions:
-            check_ranges(sizes, tuple(conditions), self.entry)
+            check_constraints(sizes, tuple(conditions), self.entry)
         return sizes, tuple(conditions)
 
-    def _cost(self, key: str, scope: Scope) -> str:
+    def _cost(self, key: str, scope: Scope, sizes: tuple[Size, ...], constraints: tuple[Condition, ...]) -> str:
         cost = self._render(key, scope)[0]
         try:
             names = cost_names(cost)
@@ -208,6 +211,7 @@ class Family:
         for name in names:
             if name not in self.params:
                 raise unknown("parameter", name, self.params, self.entry.where(key))
+        check_cost(key, cost, sizes, constraints, self.entry)
         return cost
 
     def _render(self, key: str, scope: Scope) -> tuple[str, ...]:
@@ -237,8 +241,20 @@ class Family:
             name = entry.text(key)
             if name and name not in known:
                 raise unknown("state" if key == "state" else "unit", name, known, entry.where(key))
+        if "along" in entry.values:
+            self._check_along(machine.units.get(entry.text("broadcast"), 0))
         if entry.text("emit") and entry.text("call"):
             raise TargetError("both 'emit' and 'call' are given", where=str(entry.place), hint="keep one of them")
+
+    def _check_along(self, rank: int) -> None:
+        """``along`` is a dimension of the grid, of ``rank`` dimensions, that a broadcast runs over."""
+        if rank == 0:
+            hint = "name the unit: broadcast = ..."
+            raise TargetError("'along' without 'broadcast'", where=self.entry.where("along"), hint=hint)
+        if self.entry.number("along") >= rank:
+            what = f"the unit '{self.entry.text('broadcast')}' has no dimension {self.entry.text('along')}"
+            hint = f"its grid has {rank}, counted from 0"
+            raise TargetError(what, where=self.entry.where("along"), hint=hint)
 
 
 def _tensors(

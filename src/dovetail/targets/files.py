@@ -15,11 +15,14 @@ from pathlib import Path
 
 from dovetail.base.errors import TargetError
 from dovetail.targets.family import Family, Machine, Member
-from dovetail.targets.model import InstructionSet, Memory, MemoryKind, Target
+from dovetail.targets.model import InstructionSet, Memory, MemoryKind, Target, Unit
 from dovetail.targets.parts import read_layout, read_llvm, read_memory, read_state, read_unit, read_widths
+from dovetail.targets.places import check_places
 from dovetail.targets.tables import Raw, merge, read_raw, require_keys, unknown
 
 SHIPPED = Path(__file__).parent
+TEMPLATE = "template"
+"""A shipped file that is there to be copied; not a machine."""
 Tables = dict[str, object]
 
 
@@ -37,7 +40,7 @@ def read_target(name: str | Path, host: Callable[[], Tables]) -> Target:
 
 def shipped_targets() -> tuple[str, ...]:
     """Names of the targets that come with the package, sorted."""
-    return tuple(sorted(path.stem for path in SHIPPED.glob("*.toml")))
+    return tuple(sorted(path.stem for path in SHIPPED.glob("*.toml") if path.stem != TEMPLATE))
 
 
 @cache
@@ -66,18 +69,20 @@ def _build(raw: Raw, sources: list[_Source]) -> Target:
     widths = read_widths(raw, memories)
     machine = Machine(
         frozenset(entries["memory"]),
-        frozenset(entries["unit"]),
+        {unit.name: len(unit.count) for unit in units},
         frozenset(entries["state"]),
         {layout.name: len(layout.elements) for layout in layouts},
         widths,
     )
-    _check_whole(raw, memories)
+    _check_whole(raw, units, memories)
+    instructions = _instructions(raw, machine)
+    check_places(instructions.values, units, memories, layouts, raw.entries["memory"])
     return Target(
         name=own.raw.top.text("name") or own.name,
         doc=raw.top.text("doc"),
         units=units,
         memories=memories,
-        by_name=_instructions(raw, machine),
+        by_name=instructions,
         layouts=layouts,
         states=tuple(read_state(entry) for entry in entries["state"].values()),
         llvm=read_llvm(raw.tables["llvm"]) if "llvm" in raw.tables else None,
@@ -170,7 +175,10 @@ def _instructions(raw: Raw, machine: Machine) -> InstructionSet:
     return found
 
 
-def _check_whole(raw: Raw, memories: tuple[Memory, ...]) -> None:
+def _check_whole(raw: Raw, units: tuple[Unit, ...], memories: tuple[Memory, ...]) -> None:
+    for unit in units:
+        if unit.runs and unit.runs not in shipped_targets():
+            raise unknown("target", unit.runs, shipped_targets(), raw.entries["unit"][unit.name].where("runs"))
     kinds = [memory.kind for memory in memories]
     if kinds.count(MemoryKind.MAIN) != 1:
         hint = 'one [[memory]] with kind = "main", or inherits = "generic"'

@@ -18,6 +18,11 @@ def load_target(name: str | Path) -> Target:
     return _named(str(name)) if str(name) in ("host", *shipped_targets()) else read_target(name, host_tables)
 
 
+def host_target(target: Target) -> Target | None:
+    """The target whose scalar instructions run what none of ``target`` fits; None when it has no such unit."""
+    return load_target(target.host.runs) if target.host else None
+
+
 @cache
 def _named(name: str) -> Target:
     return detect_host() if name == "host" else read_target(name, host_tables)

@@ -41,6 +41,8 @@ class Unit:
     """A grid, e.g. (8, 8); (16,) for 16 cores."""
     index: str = ""
     """LLVM intrinsic that gives the unit's number, where there is one."""
+    runs: str = ""
+    """Name of the target whose scalar instructions it runs: a processor beside the machine, for what nothing fits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +110,8 @@ class Instruction:
     is_async: bool = False
     broadcast: str = ""
     """Unit over which a copy reaches all destinations at once."""
+    along: int | None = None
+    """Dimension of that unit's grid along which it does; None: the whole grid."""
     source: str = ""
     """file: table, for messages."""
     family: str = ""
@@ -309,6 +313,11 @@ class Target:
 
     def unit(self, name: str) -> Unit:
         return next(u for u in self.units if u.name == name)
+
+    @property
+    def host(self) -> Unit | None:
+        """The unit that runs what no instruction fits, where the machine has one."""
+        return next((u for u in self.units if u.runs), None)
 
     @property
     def main(self) -> Memory:

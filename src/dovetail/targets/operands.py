@@ -7,14 +7,12 @@ param   = int ".." (int | "L")
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dovetail.base.dtypes import DTYPES
 from dovetail.base.errors import TargetError
-from dovetail.ir.index import Condition
 from dovetail.ir.program import Size
 from dovetail.targets.tables import Entry, unknown
 
@@ -23,7 +21,6 @@ _OPERAND = re.compile(
 )
 _RANGE = re.compile(r"\s*(\d+)\s*\.\.\s*(\d+|L)\s*")
 _NAME = re.compile(r"[A-Za-z_]\w*")
-_TRIES = 200_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,22 +77,6 @@ def parse_params(entry: Entry) -> dict[str, Range]:
             raise TargetError(f"the range '{text}' is empty", where=where)
         found[name] = Range(int(match[1]), high)
     return found
-
-
-def check_ranges(sizes: tuple[Size, ...], conditions: tuple[Condition, ...], entry: Entry) -> None:
-    """Raise when no values of the parameters meet all conditions (as far as ``_TRIES`` tries can tell)."""
-    names = sorted({name for condition in conditions for name in condition.names()})
-    ranges = {size.name: range(size.low, size.high + 1) for size in sizes}
-    points = itertools.islice(itertools.product(*(ranges[name] for name in names)), _TRIES + 1)
-    tried = 0
-    for point in points:
-        tried += 1
-        values = dict(zip(names, point, strict=True))
-        if all(condition.holds(values) for condition in conditions):
-            return
-    if names and tried <= _TRIES:
-        shown = ", ".join([*map(str, conditions), *map(str, sizes)])
-        raise TargetError("no parameters meet these constraints", where=entry.where("where"), why=shown)
 
 
 def _placeholders(entry: Entry) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ def read_unit(entry: Entry) -> Unit:
     grid = tuple(int(str(n)) for n in count) if isinstance(count, list) else (int(entry.number("count")),)
     if not grid or 0 in grid:
         raise TargetError("a unit there are none of", where=entry.where("count"), hint="count = 1 or more")
-    return Unit(entry.text("name"), grid, entry.text("index"))
+    return Unit(entry.text("name"), grid, entry.text("index"), entry.text("runs"))
 
 
 def read_memory(entry: Entry, units: dict[str, Entry]) -> Memory:

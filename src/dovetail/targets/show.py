@@ -49,6 +49,8 @@ def _facts(instruction: Instruction) -> Iterator[str]:
     for key in ("unit", "state", "broadcast", "call"):
         if getattr(instruction, key):
             yield f"{key} {getattr(instruction, key)}"
+    if instruction.along is not None:
+        yield f"along dimension {instruction.along}"
     if instruction.features:
         yield f"needs {', '.join(instruction.features)}"
     if not instruction.emit and not instruction.call:
@@ -77,7 +79,8 @@ def _head(target: Target) -> Iterator[str]:
 
 def _places(target: Target) -> Iterator[str]:
     for unit in target.units:
-        yield f"  unit      {unit.name:12} {' x '.join(map(str, unit.count))}"
+        runs = f", runs the scalar instructions of {unit.runs}" if unit.runs else ""
+        yield f"  unit      {unit.name:12} {' x '.join(map(str, unit.count))}{runs}"
     for memory in target.memories:
         yield f"  memory    {memory.name:12} {_memory(memory)}"
     for layout in target.layouts:

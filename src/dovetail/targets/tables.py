@@ -72,7 +72,7 @@ TABLES: dict[str, dict[str, Check]] = {
     "vector": {"widths": COUNTS},
 }  # fmt: skip
 ENTRIES: dict[str, dict[str, Check]] = {
-    "unit": {"name": TEXT, "count": GRID, "index": TEXT},
+    "unit": {"name": TEXT, "count": GRID, "index": TEXT, "runs": TEXT},
     "memory": {
         "name": TEXT, "kind": TEXT, "bytes": COUNT, "per": TEXT, "bytes_per_cycle": NUMBER, "latency_cycles": NUMBER,
         "startup_cycles": NUMBER, "align": COUNT, "count": COUNT, "address_space": COUNT,
@@ -83,7 +83,7 @@ ENTRIES: dict[str, dict[str, Check]] = {
         "name": TEXT, "computes": TEXT, "operands": TEXT_TABLE, "params": TEXT_TABLE, "where": TEXTS, "cycles": COST,
         "latency": COST, "unit": TEXT, "features": TEXTS, "emit": TEXT, "declares": TEXTS, "call": TEXT,
         "object": TEXT, "state": TEXT, "async": FLAG, "broadcast": TEXT, "dtypes": DTYPES, "lanes": LANES,
-        "ulps": NUMBER,
+        "ulps": NUMBER, "along": COUNT,
     },
 }  # fmt: skip
 REQUIRED = {
