@@ -23,13 +23,14 @@ targets_app = typer.Typer(invoke_without_command=True, rich_markup_mode=None, su
 
 @targets_app.callback()
 def targets(context: typer.Context, as_json: AsJson = False) -> None:
-    """List, show and check descriptions of machines.
+    """List, show, check and begin descriptions of machines.
 
     \b
     Example:
       dovetail targets
       dovetail targets show host
-      dovetail targets check my_chip.toml
+      dovetail targets new my-chip
+      dovetail targets check my-chip.toml
     """
     if context.invoked_subcommand is None:
         _list(as_json)
@@ -96,6 +97,31 @@ def check(
         raise typer.Exit(1)
 
 
+@targets_app.command()
+def new(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What the machine is called.")],
+) -> None:
+    """Write NAME.toml, the description of a small machine with comments, to be changed into yours.
+
+    \b
+    Example:
+      dovetail targets new my-chip
+    """
+    from dovetail.targets.new import new_target
+
+    text, path = new_target(name), Path(f"{name}.toml")
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        hint = "another name, or move that file away"
+        raise TargetError(f"there is a file '{path}' already", hint=hint) from None
+    except OSError as problem:
+        raise TargetError(f"'{path}' cannot be written: {problem.strerror}") from None
+    say(f"wrote {path}")
+    say(f"next: change it, then  dovetail targets check {path}")
+
+
 def _list(as_json: bool) -> None:
     from dovetail.targets.files import shipped_targets
     from dovetail.targets.host import missing_features
@@ -109,8 +135,8 @@ def _list(as_json: bool) -> None:
     rows = []
     for target in found:
         missing = missing_features(target)
-        here = "yes" if not missing else f"no: lacks {missing[0]}" + (" and more" if len(missing) > 1 else "")
-        rows.append((target.name, len(target.by_name), here, target.doc))
+        lacking = f"no: lacks {missing[0]}" + (" and more" if len(missing) > 1 else "") if missing else "yes"
+        rows.append((target.name, len(target.by_name), lacking if target.llvm else "simulated", target.doc))
     show_table(("target", "instructions", "runs here", "what it is"), rows, right=("instructions",))
 
 
@@ -194,6 +220,8 @@ def _show_checked(target: Target, found: list[Checked]) -> None:
 
 
 def _all_right(target: Target, run: int) -> str:
+    if target.llvm is None and run == 0:
+        return f"'{target.name}' is well formed: all {len(target.by_name)} instructions are simulated, none is run here"
     return f"all {run} instructions of '{target.name}' that were run do what they say"
 
 
