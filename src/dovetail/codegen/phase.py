@@ -123,7 +123,7 @@ class _PhaseWriter:
             self.call(node.call)  # a processor runs a started call at once
         elif isinstance(node, Fetch):
             place = self.addresses.pointer(node.place)
-            self.function.do(f"call void @llvm.prefetch.p0(ptr {place}, i32 1, i32 3, i32 1)")
+            self.function.do(f"call void @llvm.prefetch.p0(ptr {place}, i32 {int(node.write)}, i32 3, i32 1)")
         else:
             assert isinstance(node, Wait), "a phase holds no barrier"
 

@@ -7,7 +7,7 @@
              | "call" instruction(operand, ...) {param = min(index...), ...}
              | "start" token "=" call | "wait" token         -- asynchronous calls
              | "barrier" unit                                -- all units of a kind meet
-             | "fetch" place                                 -- will be written soon: a hint, changes nothing
+             | "fetch" place ["to write"]                    -- will be used soon: a hint, changes nothing
              | "when" condition, ... ":" node* ["else" node*]
     operand  = cell | place | number | value
     cell     = register "{" int, ... "}"       -- a register of a register buffer, chosen at compile time
@@ -166,9 +166,12 @@ class Barrier:
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
-    """The element will be read and written soon, so a machine with caches may bring its line near. Changes nothing."""
+    """The element will be used soon, so a machine with caches may bring its line near. Changes nothing.
+
+    It may lie behind the end of the buffer: a stream is asked for ahead of where it is read."""
 
     place: Place
+    write: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +251,7 @@ def _head(node: Node) -> str:
     if isinstance(node, Barrier):
         return f"barrier {node.unit}"
     if isinstance(node, Fetch):
-        return f"fetch {node.place}"
+        return f"fetch {node.place}{' to write' if node.write else ''}"
     if isinstance(node, When):
         return f"when {', '.join(map(str, node.conditions))}:"
     return f"call {node}"

@@ -42,8 +42,8 @@ class Hold:
     """``tensor`` kept in ``memory``, there with the layout ``digits`` (empty: as it is).
 
     In registers the written tensor is an accumulator. ``ahead``: a constant laid out once, before any call.
-    ``shared``: filled by all units together. ``fetched`` (registers): what it will be drained to is brought near
-    while it accumulates, and earlier rounds are added at the end.
+    ``shared``: filled by all units together. ``fetched``, in registers: what it will be drained to is brought near
+    while it accumulates, and earlier rounds are added at the end; in memory: what is read is asked for ahead.
     """
 
     tensor: str

@@ -11,7 +11,6 @@ import ctypes
 import math
 import threading
 from collections.abc import Callable, Sequence
-from typing import cast
 
 import numpy as np
 
@@ -106,7 +105,7 @@ class PlainCall:
         self._acquire, self._release = lock.acquire, lock.release
         self._extents = [(ctypes.c_int64 * len(p.shape))(*(n or 0 for n in p.shape)) for p, _ in parameters]
         self._wanted = (_Wanted * len(parameters))(
-            *(_wanted(p, slot, e) for (p, slot), e in zip(parameters, self._extents, strict=True))
+            *(_wanted(p, slot, ctypes.addressof(e)) for (p, slot), e in zip(parameters, self._extents, strict=True))
         )
         self._objects = (ctypes.c_int64 * len(parameters))()
         self._request = _Request(
@@ -141,13 +140,14 @@ class PlainCall:
             self._release()
 
 
-def _wanted(parameter: Parameter, slot: int, extents: Sequence[int]) -> _Wanted:
+def _wanted(parameter: Parameter, slot: int, extents: int) -> _Wanted:
+    """``extents``: where they lie."""
     return _Wanted(
         type=id(np.ndarray),
         dtype=id(parameter.numpy),
-        rank=len(extents),
+        rank=len(parameter.shape),
         flags=_C_CONTIGUOUS | _ALIGNED | (_WRITEABLE if parameter.writable else 0),
-        extents=ctypes.addressof(cast("ctypes.Array[ctypes.c_int64]", extents)),
-        bytes=math.prod(extents) * parameter.numpy.itemsize,
+        extents=extents,
+        bytes=math.prod(n or 0 for n in parameter.shape) * parameter.numpy.itemsize,
         slot=slot,
     )

@@ -1,7 +1,7 @@
 """The threads that kernels run on: native, started on first use, shared by all kernels of the process.
 
-The pool itself is ``pool.ll``, what starts a run from plain arrays ``call.ll``; no Python runs in its threads and none of them holds the interpreter's lock. A kernel
-calls it by name; ``symbols()`` says where those names are:
+The pool itself is ``pool.ll``, what starts a run from plain arrays ``call.ll``; no Python runs in its threads and
+none of them holds the interpreter's lock. A kernel calls it by name; ``symbols()`` says where those names are:
 
     i32  dt_pool_run(ptr fn, ptr arg, i32 n)   fn(i32 thread, i32 n, ptr arg) on n threads; 0 when all are done
     void dt_barrier(i32 n)                     inside fn: wait for all n threads of this run

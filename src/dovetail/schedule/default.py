@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import ceil
+from math import ceil, prod
 
 from dovetail.ir.fit import Fit
 from dovetail.ir.plan import Case, Hold, Leaf, Plan, PlanNode, Tile
@@ -227,6 +227,12 @@ class _Planner:
         self.holds += [h for at, h in packs if at < 0]
         return node[0]
 
+    def is_far(self, facts: Facts, read: int) -> bool:
+        """Whether all of a read is too much for the caches of one unit."""
+        use = facts.reads[read]
+        elements = prod(facts.extents[n] for n in use.strides if n in facts.extents)
+        return elements * use.bytes > sum(self.machine.caches[:2])
+
     def packs(self, facts: Facts, order: Order) -> list[tuple[int, Hold]]:
         """(position of the outer tile that fills it, or -1 for the whole kernel; the hold)."""
         found: list[tuple[int, Hold]] = []
@@ -235,6 +241,7 @@ class _Planner:
             ahead = use.role is Role.CONST
             at = -1 if ahead else position
             shared = not any(parallel for _, _, parallel in order.outer[: at + 1])
-            memory = self.target.main.name
-            found.append((at, Hold(use.access.tensor, memory, digits, ahead=ahead, shared=shared and not ahead)))
+            fetched = ahead and bool(use.stride(order.tiling.lanes)) and self.is_far(facts, read)
+            hold = Hold(use.access.tensor, self.target.main.name, digits, ahead, shared and not ahead, fetched)
+            found.append((at, hold))
         return found

@@ -24,7 +24,7 @@ class Machine:
     """Bytes of each cache a unit can use, innermost first."""
     cache_bytes_per_cycle: tuple[float, ...]
     """From the next level outwards into each cache; the last is main memory."""
-    join_cycles: float = 10.0
+    join_cycles: float = 14.0
     loop_cycles: float = 0.4
     crowding: float = 0.15
     """How much of the shorter of arithmetic and loads does not hide behind the longer."""
@@ -44,8 +44,12 @@ class Machine:
     """Moving one lane of a vector to or from a place of its own."""
     exposed: tuple[float, ...] = (0.035, 0.4)
     """How much of the time to fill each cache from the next one is not hidden behind arithmetic."""
+    sustained: float = 0.65
+    """How much of the bandwidth between two caches a stream beside arithmetic gets."""
     pages: int = 56
     """Pages whose addresses are remembered close by."""
+    waiting: float = 0.4
+    """How much of the shorter of computing and bringing data from main memory does not hide behind the longer."""
     shared_line_cycles: float = 150.0
     """A line that two units write in turn."""
     start_cycles: float = 4_000.0

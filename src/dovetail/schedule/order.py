@@ -103,7 +103,7 @@ def _outer_orders(facts: Facts, tiling: Tiling, machine: Machine, threads: int) 
     if not tiles:
         yield ()
         return
-    blocks = list(_depth_blocks(facts, tiling, machine))
+    blocks = list(dict.fromkeys(_depth_blocks(facts, tiling, machine)))
     orders = list(permutations(tiles)) if len(tiles) <= 4 else [tuple(tiles), (*tiles[:-2], tiles[-1], tiles[-2])]
     for order in orders:
         for depth in blocks:
@@ -111,9 +111,12 @@ def _outer_orders(facts: Facts, tiling: Tiling, machine: Machine, threads: int) 
             yield (*depth, (*first, True), *((n, s, False) for n, s in order[1:]))
             for size in _block_sizes(facts, tiling, machine, threads, order, depth):
                 inside = tuple((n, s, False) for n, s in order)
-                yield (*depth, (order[-1][0], size, True), *inside)
+                block = (order[-1][0], size, True)
+                yield (*depth, block, *inside)
                 if depth:
-                    yield ((order[-1][0], size, True), *depth, *inside)
+                    yield (block, *depth, *inside)
+                for wide in _wide_blocks(facts, machine, order, depth):
+                    yield (wide, *depth, block, *inside)
 
 
 def _depth_blocks(facts: Facts, tiling: Tiling, machine: Machine) -> Iterator[tuple[OuterTile, ...]]:
@@ -134,6 +137,24 @@ def _depth_blocks(facts: Facts, tiling: Tiling, machine: Machine) -> Iterator[tu
             yield ((longest, step, False),)
 
 
+def _wide_blocks(
+    facts: Facts, machine: Machine, order: tuple[tuple[str, int], ...], depth: tuple[OuterTile, ...]
+) -> Iterator[OuterTile]:
+    """A part of the outermost tile's loop whose panel stays in the last cache while blocks sweep over it."""
+    loop, step = order[0]
+    if loop == order[-1][0] or len(machine.caches) < 3 or loop in facts.dynamic:
+        return
+    wide = machine.usable[-1] // 2 // (_depth(facts, depth) * facts.out.bytes) // step * step
+    if wide and facts.extents[loop] > 1.5 * wide:
+        parts = ceil(facts.extents[loop] / wide)
+        yield loop, ceil(facts.extents[loop] / parts / step) * step, False
+
+
+def _depth(facts: Facts, depth: tuple[OuterTile, ...]) -> int:
+    """Steps of the reduction in one round."""
+    return prod(next((s for n, s, _ in depth if n == r), facts.extents[r]) for r in facts.reduced)
+
+
 def _block_sizes(
     facts: Facts,
     tiling: Tiling,
@@ -148,11 +169,11 @@ def _block_sizes(
     loop, step = order[-1]
     extent = facts.extents[loop]
     steps = ceil(extent / step)
-    deep = prod(next((s for n, s, _ in depth if n == r), facts.extents[r]) for r in facts.reduced)
-    fitting = [int(machine.caches[1] * share) // (deep * facts.out.bytes * step) for share in (0.08, 0.15)]
-    sizes = {ceil(steps / wanted) for wanted in (threads, 4 * threads, 16 * threads)} | {2, 4} | {n for n in fitting if n > 1}
-    for per in sorted(sizes):
-        if per * step < extent:
+    row = _depth(facts, depth) * facts.out.bytes * step
+    fitting = [int(machine.caches[1] * share) // row for share in (0.08, 0.15)]
+    even = (ceil(steps / wanted) for wanted in (threads, 4 * threads, 16 * threads))
+    for per in sorted({2, 4, *even, *fitting}):
+        if 0 < per * step < extent:
             yield per * step
 
 
@@ -185,13 +206,22 @@ def _costed(
     shown = machine.exposed
     near = [b / machine.cache_bytes_per_cycle[n] for n, b in enumerate(moved[:-1])]
     seen = sum(shown[min(n, len(shown) - 1)] * cycles for n, cycles in enumerate(near))
-    far = moved[-1] * share / machine.cache_bytes_per_cycle[-1]
-    barriers = machine.barrier_cycles * (rounds * (1 + bool(packs)) if threads > 1 else 0)
+    far = moved[-1] * share / machine.cache_bytes_per_cycle[-1] if _is_far(facts, machine) else 0.0
+    barriers = 0.0
     if threads > 1:
+        before = next((n for n, (_, _, parallel) in enumerate(outer) if parallel), 0)
+        barriers = machine.barrier_cycles * prod(trips[:before]) * (1 + bool(packs))
         barriers += rounds * _shared_lines(facts, outer) * machine.shared_line_cycles
-    longest = max(compute + seen, *near, far)
-    longest += machine.crowding * min(compute + seen, far)
+    longest = max(compute + seen, *(cycles / machine.sustained for cycles in near), far)
+    longest += machine.waiting * min(compute + seen, far)
     return Order(tiling, outer, inner, packs, longest + packing + barriers, fetched)
+
+
+def _is_far(facts: Facts, machine: Machine) -> bool:
+    """Whether data must come from main memory in every call: it is more than the last cache keeps."""
+    uses = (facts.out, *facts.reads)
+    total = sum(prod(facts.extents[n] for n in use.strides if n in facts.extents) * use.bytes for use in uses)
+    return not machine.caches or total > machine.usable[-1]
 
 
 def _is_fetched(facts: Facts, tiling: Tiling, machine: Machine, outer: tuple[OuterTile, ...]) -> bool:
@@ -252,7 +282,7 @@ def _tiled(
     loops: list[TiledLoop] = []
     left = dict(facts.extents)
     for (loop, step, parallel), count in zip(outer, trips, strict=True):
-        loops.append((loop, max(1, count // threads) if parallel else count, step))
+        loops.append((loop, ceil(count / threads) if parallel else count, step))
         left[loop] = min(step, left[loop])
     loops += [(n, left[n], 1) for n in inner if left[n] > 1]
     loops += [(n, e, 1) for n, e in left.items() if n not in inner and e > 1]
@@ -274,7 +304,9 @@ def _accesses(
             dims = [dims[d.dimension] for d in packed[number] if d.divisor == 1]
         elif use is not facts.out and inner and abs(use.stride(inner[-1]) or 0) * use.bytes > machine.line_bytes:
             passes = machine.strided_passes
-        found.append(TiledAccess(tuple(dims), use.bytes, passes))
+        rows = [abs(stride) for stride in use.strides.values() if stride and abs(stride) > 1]
+        short = bool(rows) and min(rows) * use.bytes < machine.line_bytes  # several rows share a line
+        found.append(TiledAccess(tuple(dims), use.bytes, passes, short or number in packed))
     return tuple(found)
 
 
@@ -300,10 +332,12 @@ def _packs(
         if not loop or not use.stride(loop) or (number, loop) not in facts.panels:
             cycles += direct / units
             continue
-        position = _position(facts, number, outer)
-        cost = pack_cycles(facts, number, loop, machine)
+        position = _position(facts, number, outer, machine)
+        trips = _trips(facts, outer[: position + 1])
+        again = prod(t for (n, _, _), t in zip(outer, trips, strict=False) if not use.stride(n))
+        cost = pack_cycles(facts, number, loop, machine) * again
         if cost:
-            cost += _run_cycles(facts, number, outer[: position + 1], machine)
+            cost += _run_cycles(facts, number, outer[: position + 1], machine) * again
         if number in tiling.packed or cost < direct or use.role is Role.CONST:
             digits = _panel(facts, number, loop, span, inner, loop in facts.reduced)
             packs.append((number, digits, position))
@@ -372,12 +406,18 @@ def _panel(facts: Facts, number: int, loop: str, span: int, inner: tuple[str, ..
     return (Digit(dimension, span), *(Digit(d) for d in rest), Digit(dimension, 1, span))
 
 
-def _position(facts: Facts, number: int, outer: tuple[OuterTile, ...]) -> int:
-    """The outermost tile inside which the packed part is used more than once and made only once."""
+def _position(facts: Facts, number: int, outer: tuple[OuterTile, ...], machine: Machine) -> int:
+    """The outermost tile inside which the packed part is used more than once and made only once.
+
+    Where all of that is more than the last cache holds, the innermost one inside which it is used more than once."""
     use = facts.reads[number]
-    position = -1
-    for at, (loop, _, _) in enumerate(outer):
-        if not use.stride(loop):
-            break
-        position = at
-    return position
+    moves = [bool(use.stride(loop)) for loop, _, _ in outer]
+    early = next((at for at, moved in enumerate(moves) if not moved), len(moves)) - 1
+    left = dict(facts.extents)
+    for loop, step, _ in outer[: early + 1]:
+        left[loop] = min(left[loop], step)
+    part = prod(left[n] for n in use.strides if n in left) * use.bytes
+    if use.role is Role.CONST or part <= (machine.usable[-1] if machine.caches else 0):
+        return early
+    reused = (at for at, moved in enumerate(moves) if moved and not all(moves[at:]))
+    return max(reused, default=early)

@@ -14,7 +14,6 @@ from dovetail.ir.program import Role
 from dovetail.schedule.facts import Facts
 from dovetail.schedule.machine import Machine
 
-
 SMALL = 100_000
 """Points below which planning must cost next to nothing."""
 MOST_ROWS = 24

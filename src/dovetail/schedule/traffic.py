@@ -39,11 +39,13 @@ class TiledAccess:
     """One array: per dimension, slowest first, the (loop name, coefficient) pairs of its subscript.
 
     ``passes`` is how often each byte crosses when it is brought in: 2 for an accumulator, which comes back as well.
+    ``packed``: what is read one after the other lies so, and lines are never brought in for a part of them.
     """
 
     dims: tuple[tuple[tuple[str, int], ...], ...]
     element_bytes: int
     passes: int = 1
+    packed: bool = False
 
 
 def traffic(
@@ -60,7 +62,7 @@ def traffic(
     """
     if any(trips == 0 for _, trips, _ in loops):
         return (0,) * len(capacities)
-    prints = [footprints(loops, access, line_bytes) for access in accesses]
+    prints = [footprints(loops, access, 1 if access.packed else line_bytes) for access in accesses]
     together = [sum(column) for column in zip(*prints, strict=True)]
     around = [1]
     for _, trips, _ in loops:

@@ -38,9 +38,7 @@ def test_numpy_is_laid_out_as_we_read_it() -> None:
     assert layout_is_known()
 
 
-def test_exact_arrays_run_and_the_result_is_the_callers(
-    kernel: Kernel, arrays: tuple[Floats, Floats, Floats]
-) -> None:
+def test_exact_arrays_run_and_the_result_is_the_callers(kernel: Kernel, arrays: tuple[Floats, Floats, Floats]) -> None:
     a, b, c = arrays
     assert ran_plainly(kernel, a, b, out=c)
     assert np.array_equal(c, a @ b)
@@ -91,9 +89,7 @@ def test_a_wrong_number_of_arrays_is_left_alone(kernel: Kernel, arrays: tuple[Fl
         kernel(arrays[0], out=arrays[2])
 
 
-def test_strided_inputs_go_the_general_way_and_are_exact(
-    kernel: Kernel, arrays: tuple[Floats, Floats, Floats]
-) -> None:
+def test_strided_inputs_go_the_general_way_and_are_exact(kernel: Kernel, arrays: tuple[Floats, Floats, Floats]) -> None:
     a, b, c = arrays
     kernel(np.asfortranarray(a), b, out=c)
     assert np.array_equal(c, a @ b)

@@ -102,7 +102,7 @@ def _argument(shop: Workshop, tensor: Tensor, plan: Plan, state: State) -> tuple
     shape = held_shape(hold.digits, tensor.shape, state)
     shop.strides[tensor.name] = row_major(shape)
     padded = bool(hold.digits and hold.digits[-1].modulus)
-    held = InMemory(tensor.name, (constant(0),) * len(tensor.shape), hold.digits, padded)
+    held = InMemory(tensor.name, (constant(0),) * len(tensor.shape), hold.digits, padded, hold.fetched)
     return Buffer(tensor.name, memory, tensor.dtype, shape, tensor=tensor.name), state.with_held(tensor.name, held)
 
 

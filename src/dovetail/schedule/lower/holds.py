@@ -18,12 +18,22 @@ from dovetail.ir.nest import Barrier, Buffer, Call, Cell, Fetch, Node, Place, Wh
 from dovetail.ir.plan import Digit, Hold, Leaf, PlanNode, Tile
 from dovetail.ir.program import Combine, Loop, Statement
 from dovetail.schedule.lower.leaf import unrolled
-from dovetail.schedule.lower.state import InMemory, InRegisters, Join, Span, State, Workshop, alloc, points, row_major
+from dovetail.schedule.lower.state import (
+    LINE_BYTES,
+    InMemory,
+    InRegisters,
+    Join,
+    Span,
+    State,
+    Workshop,
+    alloc,
+    points,
+    row_major,
+)
 from dovetail.targets.model import MemoryKind
 
 Region = tuple[tuple[Index, ...], tuple[Index, ...], tuple[Index, ...]]
 """Per dimension: the first element, how many there is room for, how many there are."""
-LINE_BYTES = 64
 MOST_FETCHES = 48
 COPIED_ROWS = 16
 """Rows of a source that are read side by side while a copy fills its panels."""
@@ -153,7 +163,7 @@ def fetches(shop: Workshop, tensor: str, held: InRegisters, state: State) -> tup
     found: list[Node] = []
     for position in points(tuple(sizes[:-1])):
         row = tuple(b + at for b, at in zip(held.base, position, strict=False))
-        found += [Fetch(Place(tensor, (*row, held.base[-1] + at))) for at in along]
+        found += [Fetch(Place(tensor, (*row, held.base[-1] + at)), write=True) for at in along]
     return tuple(found) if len(found) <= MOST_FETCHES else ()
 
 
@@ -206,9 +216,7 @@ def _drain(
     return _move(shop, number, leaf, state, Access(_alias(tensor), out.indices), Read(out))
 
 
-def _move(
-    shop: Workshop, number: int, leaf: Leaf, state: State, out: Access, value: Expr
-) -> tuple[Node, ...]:
+def _move(shop: Workshop, number: int, leaf: Leaf, state: State, out: Access, value: Expr) -> tuple[Node, ...]:
     """A copy over what is left of the writer's output loops."""
     statement = shop.statements[number]
     used = statement.out.names()
@@ -249,7 +257,7 @@ def _memory(
     alias = InMemory(buffer.name, (constant(0),) * len(base), hold.digits)
     fill = lower(shop, (plan,), inner.with_held(buffer.name, alias))
     padded = copy in shop.padded_copies
-    inside = state.with_held(hold.tensor, InMemory(buffer.name, base, hold.digits, padded))
+    inside = state.with_held(hold.tensor, InMemory(buffer.name, base, hold.digits, padded, hold.fetched))
     nodes = enter_holds(shop, rest, body, inside, lower)
     if not state.parallel:
         meet = (Barrier(shop.target.units[0].name),)

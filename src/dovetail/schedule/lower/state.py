@@ -17,6 +17,7 @@ from dovetail.targets.model import Target
 
 Pair = tuple[int, str]
 """A loop of a statement."""
+LINE_BYTES = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +54,14 @@ class InRegisters:
 
 @dataclass(frozen=True, slots=True)
 class InMemory:
-    """A tensor held in memory with another layout; ``padded``: whole vectors may be read past its end."""
+    """A tensor held in memory with another layout; ``padded``: whole vectors may be read past its end; ``fetched``:
+    vectors are asked for ahead of their use."""
 
     buffer: str
     base: tuple[Index, ...]
     digits: tuple[Digit, ...]
     padded: bool = False
+    fetched: bool = False
 
 
 Held = InRegisters | InMemory
