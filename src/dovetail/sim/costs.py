@@ -1,0 +1,128 @@
+"""What one call costs: cycles of its unit, latency, bytes of each memory, and the elements that make calls wait.
+
+Time is counted in ticks, whole parts of a cycle, so that sums are exact and a state that repeats is seen to repeat.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import isfinite, prod
+
+import numpy as np
+import numpy.typing as npt
+
+from dovetail.base.errors import TargetError
+from dovetail.ir.nest import Call, Place
+from dovetail.sim.operands import Region, check_parameters, regions
+from dovetail.targets.cost import evaluate_cost
+from dovetail.targets.model import Instruction, Layout
+
+TICKS = 3840
+"""Per cycle; the costs that occur most, halves to 256ths, thirds and fifths of a cycle, are whole ticks."""
+_MOST_ELEMENTS = 1 << 18
+"""Larger footprints are compared by their first and last element only."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Footprint:
+    """Elements an operand covers, relative to its first. One object per shape, so that it is compared by identity."""
+
+    low: int
+    high: int
+    extents: tuple[int, ...]
+    strides: tuple[int, ...]
+    _meets: dict[tuple[Footprint, int], bool] = field(default_factory=dict)
+
+    def meets(self, other: Footprint, distance: int) -> bool:
+        """Whether ``other``, ``distance`` elements further on, shares an element with this one."""
+        if self.high < other.low + distance or other.high + distance < self.low:
+            return False
+        if distance == 0 and other is self:
+            return True
+        found = self._meets.get((other, distance))
+        if found is None:
+            found = self._meets[other, distance] = self._overlap(other, distance)
+        return found
+
+    def _overlap(self, other: Footprint, distance: int) -> bool:
+        if prod(self.extents) > _MOST_ELEMENTS or prod(other.extents) > _MOST_ELEMENTS:
+            return True
+        return bool(np.isin(_places(self), _places(other) + distance).any())
+
+
+@dataclass(frozen=True, slots=True)
+class OperandCost:
+    """One operand of a call."""
+
+    number: int
+    memory: str
+    footprint: Footprint
+    reads: bool
+    writes: bool
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CallCost:
+    """``busy`` ticks of a unit; the result is there ``latency`` ticks after the start, no less than ``busy``."""
+
+    busy: int
+    latency: int
+    operands: tuple[OperandCost, ...]
+
+
+class Costs:
+    """Costs of calls, each worked out once."""
+
+    def __init__(self, layouts: Mapping[str, Layout]) -> None:
+        self.layouts = layouts
+        self._footprints: dict[tuple[tuple[int, ...], tuple[int, ...]], Footprint] = {}
+        self._costs: dict[tuple[str, tuple[bool, ...], tuple[int, ...]], CallCost] = {}
+
+    def of(self, instruction: Instruction, call: Call, values: tuple[int, ...]) -> CallCost:
+        """``values`` are the call's parameters."""
+        in_registers = tuple(not isinstance(o, Place) for o in call.operands)
+        key = (instruction.name, in_registers, values)
+        found = self._costs.get(key)
+        if found is None:
+            given = {name: value for (name, _), value in zip(call.params, values, strict=True)}
+            check_parameters(instruction, given, f"call {call}")
+            boxes = regions(instruction, self.layouts, given, in_registers)
+            operands = tuple(self._operand(n, box) for n, box in enumerate(boxes))
+            busy = cost_ticks(instruction, "cycles", given)
+            found = CallCost(busy, max(busy, cost_ticks(instruction, "latency", given)), operands)
+            self._costs[key] = found
+        return found
+
+    def _operand(self, number: int, region: Region) -> OperandCost:
+        footprint = self._footprints.get((region.extents, region.strides))
+        if footprint is None:
+            footprint = Footprint(region.low, region.high, region.extents, region.strides)
+            self._footprints[region.extents, region.strides] = footprint
+        return OperandCost(number, region.memory, footprint, region.reads, region.writes, region.bytes)
+
+
+def cost_ticks(instruction: Instruction, field_name: str, values: Mapping[str, int]) -> int:
+    """``cycles`` or ``latency`` in ticks; a TargetError that names the field where it is no time."""
+    text = instruction.cycles if field_name == "cycles" else instruction.latency
+    where = f"{instruction.source}: {field_name} = {text}"
+    given = ", ".join(f"{name} = {value}" for name, value in values.items())
+    try:
+        cycles = evaluate_cost(text, values)
+    except TargetError as problem:
+        raise TargetError(problem.what, where=where, why=f"with {given}" if given else None) from problem
+    except (OverflowError, ValueError) as problem:
+        raise TargetError(f"the cost '{text}' is no number of cycles", where=where) from problem
+    if not isfinite(cycles) or cycles < 0:
+        hint = "a cost that is never negative, e.g. max(0, ...)"
+        what = f"{instruction.name} takes {cycles:g} cycles" + (f" with {given}" if given else "")
+        raise TargetError(what, where=where, hint=hint)
+    return round(cycles * TICKS)
+
+
+def _places(footprint: Footprint) -> npt.NDArray[np.int64]:
+    places = np.zeros(1, np.int64)
+    for extent, stride in zip(footprint.extents, footprint.strides, strict=True):
+        places = (places[:, None] + np.arange(extent, dtype=np.int64) * stride).ravel()
+    return places

@@ -1,0 +1,30 @@
+"""Lanes that part at a parallel, and meet again behind it."""
+
+from __future__ import annotations
+
+from dovetail.sim.clocks import Clocks, Lane, Resource
+from dovetail.sim.units import Topology
+
+
+def fork(lane: Lane, count: int, clocks: Clocks, topology: Topology) -> list[Lane]:
+    """``count`` lanes where ``lane`` stands; each resource that there are several of is as the first of them."""
+    for (kind, name, instance), servers in list(clocks.free.items()):
+        owner = topology.owners[name] if kind == "memory" else name
+        for other in range(instance + 1, topology.totals[owner]):
+            clocks.free[kind, name, other] = list(servers)
+    return [lane.fork(number) for number in range(count)]
+
+
+def join(lane: Lane, lanes: list[Lane], clocks: Clocks) -> None:
+    """``lane`` goes on when the last of ``lanes`` has come, with all that is still under way."""
+    lane.clock = max(one.clock for one in lanes)
+    lane.hazards = [hazard for one in lanes for hazard in one.hazards]
+    lane.tokens = {}
+    for one in lanes:
+        for name, time in one.tokens.items():
+            lane.tokens[name] = max(time, lane.tokens.get(name, 0))
+    together: dict[Resource, list[int]] = {}
+    for (kind, name, _), servers in clocks.free.items():
+        known = together.setdefault((kind, name, 0), servers)
+        together[kind, name, 0] = [max(pair) for pair in zip(known, servers, strict=True)]
+    clocks.free = together

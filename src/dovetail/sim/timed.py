@@ -1,0 +1,245 @@
+"""A nest timed without data: who runs what when, by the rules of ``issue``, loops that repeat taken in one step.
+
+parallel    iteration v runs on unit v modulo their number. Units that decide everything alike are one lane;
+            all wait for the last at the end
+loop        when the state after an iteration is the state after an earlier one, as many rounds as are decided
+            alike are added at once. The result is that of stepping through all of them, to the tick
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dovetail.base.errors import SimulationError
+from dovetail.ir.index import Condition, Index
+from dovetail.ir.nest import Nest
+from dovetail.ir.nest_verify import verify_nest
+from dovetail.sim.allocate import Allocator, Block, elements_of
+from dovetail.sim.clocks import Lane, Snapshot, snapshot
+from dovetail.sim.costs import Costs
+from dovetail.sim.issue import Event, Group, Issuer
+from dovetail.sim.lanes import fork, join
+from dovetail.sim.repeat import Facts, facts
+from dovetail.sim.report import Timing, timing
+from dovetail.sim.steps import AllocStep, CallStep, LoopStep, ParallelStep, Step, WaitStep, WhenStep, prepare
+from dovetail.sim.units import nest_machine, topology
+from dovetail.targets.model import Target
+
+MOST_EVENTS = 100_000
+
+
+def simulate_time(
+    nest: Nest,
+    target: Target,
+    sizes: Mapping[str, int] | None = None,
+    *,
+    close_loops: bool = True,
+    most_events: int = MOST_EVENTS,
+) -> Timing:
+    """How long ``nest`` takes on ``target``. ``close_loops=False`` steps through every iteration."""
+    verify_nest(nest, nest_machine(target))
+    arguments, body = prepare(nest, target, sizes or {})
+    runner = _Runner(target, close_loops, most_events)
+    lane = Lane(0, {})
+    for argument in arguments:
+        runner.take(argument, [lane])
+    runner.steps(body, [lane])
+    if lane.tokens:
+        raise SimulationError(f"'{min(lane.tokens)}' is started but never waited for")
+    issuer = runner.issuer
+    return timing(
+        target, issuer.clocks, max(issuer.clocks.end, lane.clock), issuer.events, issuer.calls, runner.peak_bytes
+    )
+
+
+@dataclass(slots=True)
+class _Rounds:
+    """A loop being run: iteration n has ``firsts + n * delta`` in ``var``, each lane its own."""
+
+    var: str
+    delta: int
+    body: tuple[Step, ...]
+    firsts: dict[int, int]
+    """By the lane's number."""
+    counts: dict[int, int]
+    before: Snapshot | None = None
+    """An earlier state, after iteration ``at``; the next one is kept after ``patience`` strides without a repeat."""
+    at: int = 0
+    patience: int = 1
+
+
+class _Runner:
+    """Walks the steps with all lanes side by side."""
+
+    def __init__(self, target: Target, close_loops: bool, most_events: int) -> None:
+        self.topology = topology(target)
+        costs = Costs({layout.name: layout for layout in target.layouts})
+        self.issuer = Issuer(target, self.topology, costs, most_events)
+        self.allocator = Allocator(target)
+        self.close_loops = close_loops
+        self.units = 1
+        """At work in the parallel around."""
+        self._facts: dict[tuple[int, int, int], Facts] = {}
+
+    @property
+    def peak_bytes(self) -> Mapping[str, int]:
+        return self.allocator.peak_bytes
+
+    # -- steps
+
+    def steps(self, steps: tuple[Step, ...], lanes: list[Lane]) -> None:
+        for step in steps:
+            if isinstance(step, CallStep):
+                self.issuer.issue(step, lanes)
+            elif isinstance(step, LoopStep):
+                self.loop(step, lanes)
+            elif isinstance(step, WaitStep):
+                self.issuer.wait(step.token, lanes)
+            elif isinstance(step, WhenStep):
+                self.when(step, lanes)
+            elif isinstance(step, AllocStep):
+                block = self.take(step, lanes)
+                self.steps(step.body, lanes)
+                self.allocator.release(block)
+            else:
+                self.parallel(step, lanes[0])
+
+    def take(self, step: AllocStep, lanes: list[Lane]) -> Block:
+        """Room for a buffer, as much as the lane that wants most."""
+        most = 0
+        for lane in lanes:
+            shape, strides = (tuple(_number(i, lane) for i in indices) for indices in (step.shape, step.strides))
+            most = max(most, elements_of(shape, strides, step.buffer.lanes))
+        kind, owner = self.issuer.group.kind, self.topology.owners[step.buffer.memory]
+        sharers = min(self.units, self.topology.sharers(owner, kind)) if kind else 1
+        return self.allocator.take(step.buffer, most, sharers)
+
+    def when(self, step: WhenStep, lanes: list[Lane]) -> None:
+        inside = [lane for lane in lanes if all(_holds(c, lane) for c in step.conditions)]
+        outside = [lane for lane in lanes if lane not in inside]
+        if inside:
+            self.steps(step.body, inside)
+        if outside:
+            self.steps(step.otherwise, outside)
+
+    def loop(self, step: LoopStep, lanes: list[Lane]) -> None:
+        firsts, counts = {}, {}
+        for lane in lanes:
+            low = max([_number(i, lane) for i in step.lower])
+            count = max(0, -(-(min([_number(i, lane) for i in step.upper]) - low) // step.step))
+            firsts[lane.number] = low + (count - 1) * step.step if step.down else low
+            counts[lane.number] = count
+        self.rounds(_Rounds(step.var, -step.step if step.down else step.step, step.body, firsts, counts), lanes)
+
+    def parallel(self, step: ParallelStep, lane: Lane) -> None:
+        total = self.topology.totals[step.unit]
+        extent = max(0, min([_number(i, lane) for i in step.extent]))
+        self.units = max(1, min(extent, total))
+        known = self.facts(step.body, step.var, 1, 1)
+        if self.units == 1 or (known.is_regular and known.hold(lane.env, step.var, 0, extent - 1)):
+            self.together(step, lane, total, extent)
+        else:
+            self.apart(step, lane, total, extent)
+        self.issuer.group, self.units = Group("", 1, 1), 1
+
+    def together(self, step: ParallelStep, lane: Lane, total: int, extent: int) -> None:
+        """All units do the same: one lane stands for them."""
+        full, rest = divmod(extent, total)
+        self.issuer.group = Group(step.unit, total, total)
+        self.rounds(_Rounds(step.var, total, step.body, {lane.number: 0}, {lane.number: full}), [lane])
+        if rest:
+            self.issuer.group = Group(step.unit, total, rest)
+            last = _Rounds(step.var, total, step.body, {lane.number: full * total}, {lane.number: 1})
+            self.rounds(last, [lane])
+
+    def apart(self, step: ParallelStep, lane: Lane, total: int, extent: int) -> None:
+        """Units differ: each is a lane."""
+        self.issuer.group = Group(step.unit, total, 1)
+        lanes = fork(lane, self.units, self.issuer.clocks, self.topology)
+        firsts = {one.number: one.number for one in lanes}
+        counts = {one.number: -(-(extent - one.number) // total) for one in lanes}
+        self.rounds(_Rounds(step.var, total, step.body, firsts, counts), lanes)
+        join(lane, lanes, self.issuer.clocks)
+
+    # -- iterations
+
+    def rounds(self, rounds: _Rounds, lanes: list[Lane]) -> None:
+        number, most = 0, max(rounds.counts.values())
+        while number < most:
+            active = [lane for lane in lanes if rounds.counts[lane.number] > number]
+            for lane in active:
+                lane.env[rounds.var] = rounds.firsts[lane.number] + number * rounds.delta
+            self.steps(rounds.body, active)
+            number += 1
+            if self.close_loops and number < most:
+                number += self.close(rounds, active, number)
+        for lane in lanes:
+            lane.env.pop(rounds.var, None)
+
+    def close(self, rounds: _Rounds, active: list[Lane], number: int) -> int:
+        """How many of the iterations after ``number`` were taken in one step, because they repeat earlier ones."""
+        known = self.facts(rounds.body, rounds.var, rounds.delta)
+        left = min([rounds.counts[lane.number] for lane in active]) - number
+        if not known.is_regular or left < known.stride or number % known.stride:
+            return 0
+        now, before, period = snapshot(self.issuer.clocks, active), rounds.before, number - rounds.at
+        strides = period // known.stride
+        if before is not None and now.repeats(before, known.moves, strides):
+            times = self.alike(rounds, known, active, number, left // period)
+            if times:
+                ticks = self.issuer.clocks.skip(active, before, times, known.moves, strides)
+                self.mark(rounds, active, now.base, ticks, times * period)
+                rounds.before, rounds.patience = None, 1
+                return times * period
+        if before is None or strides >= rounds.patience:
+            rounds.patience = 1 if before is None else 2 * rounds.patience
+            rounds.before, rounds.at = now, number
+        return 0
+
+    def alike(self, rounds: _Rounds, known: Facts, active: list[Lane], number: int, most: int) -> int:
+        """The largest number of further periods, up to ``most``, in which everything is decided as in the last."""
+        period = number - rounds.at
+
+        def hold(times: int) -> bool:
+            ends = (rounds.at, number + times * period - 1)
+            for lane in active:
+                first, last = (rounds.firsts[lane.number] + n * rounds.delta for n in ends)
+                if not known.hold(lane.env, rounds.var, min(first, last), max(first, last)):
+                    return False
+            return True
+
+        if hold(most):
+            return most
+        low, high = 0, most
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if hold(middle) else (low, middle)
+        return low
+
+    def mark(self, rounds: _Rounds, active: list[Lane], start: int, ticks: int, iterations: int) -> None:
+        issuer = self.issuer
+        if len(issuer.events) < issuer.most_events:
+            text = f"{iterations} iterations of {rounds.var} like those before"
+            issuer.events.append(Event(text, "repeats", active[0].number, start, start + ticks, is_repeat=True))
+
+    def facts(self, body: tuple[Step, ...], var: str, delta: int, stride: int = 0) -> Facts:
+        key = (id(body), delta, stride)
+        found = self._facts.get(key)
+        if found is None:
+            found = self._facts[key] = facts(var, delta, body, stride)
+        return found
+
+
+def _holds(condition: Condition, lane: Lane) -> bool:
+    value = _number(condition.index, lane)
+    return value == 0 if condition.equal else value >= 0
+
+
+def _number(index: Index, lane: Lane) -> int:
+    if any(True for _ in index.reads()):
+        raise SimulationError(
+            f"the time depends on data: {index} is read while the nest runs",
+            hint="time a nest whose loops and conditions do not read their bounds",
+        )
+    return index.evaluate(lane.env)

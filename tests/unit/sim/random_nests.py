@@ -1,0 +1,108 @@
+"""Nests made at random for timing: loops, conditions, edges, buffers used in turn, copies under way."""
+
+from __future__ import annotations
+
+import random
+
+from dovetail.ir.index import Condition, Index, as_index, constant, variable
+from dovetail.ir.nest import Call, Nest, Node, Start, Wait, When
+from tests.unit.sim.machines import alloc, buffer, call, loop, parallel, place, product_arguments
+
+_HELD = (buffer("s", "scratchpad", "i8", 16, 4, 4), buffer("acc", "sums", "i32", 8, 4, 4))
+
+
+class Maker:
+    """One nest per seed."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.names = 0
+        self.tokens = 0
+        self.terms: dict[tuple[str, str], Index] = {}
+
+    def nest(self) -> Nest:
+        spread = self.random.random() < 0.4
+        if spread:
+            inner = alloc(_HELD, *self.block(("p",), 2))
+            body: Node = parallel("p", self.random.randint(1, 11), inner)
+        else:
+            body = alloc(_HELD, *self.block((), 3))
+        return Nest(product_arguments(64, 64, 64), (), (body,), ("y",))
+
+    def block(self, names: tuple[str, ...], depth: int) -> tuple[Node, ...]:
+        found: list[Node] = []
+        waiting: list[str] = []
+        for _ in range(self.random.randint(1, 4)):
+            kind = self.random.random()
+            if depth > 0 and kind < 0.45:
+                found.append(self.loop(names, depth))
+            elif depth >= 0 and kind < 0.55 and names:
+                body, other = self.block(names, -1), self.block(names, -1)
+                found.append(When((self.condition(names),), body, other if self.random.random() < 0.4 else ()))
+            elif kind < 0.75:
+                self.tokens += 1
+                waiting.append(f"t{self.tokens}")
+                found.append(Start(waiting[-1], self.copy(names)))
+            elif kind < 0.8 and waiting:
+                found.append(Wait(waiting.pop(self.random.randrange(len(waiting)))))
+            else:
+                found.append(self.compute(names))
+        return (*found, *map(Wait, waiting))
+
+    def loop(self, names: tuple[str, ...], depth: int) -> Node:
+        self.names += 1
+        name = f"v{self.names}"
+        count = self.random.choice((1, 2, 3, 7, 12, 19))
+        lower: Index = constant(0)
+        upper: tuple[Index, ...] = (constant(count),)
+        if names and self.random.random() < 0.3:
+            outer = variable(self.random.choice(names))
+            if self.random.random() < 0.5:
+                upper = (constant(count), outer * self.random.choice((-1, 1, 4)) + self.random.randint(1, 15))
+            else:
+                lower = outer * 4
+                upper = (outer * 4 + 4, constant(self.random.randint(4, 30)))
+        step, down = self.random.choice((1, 1, 2, 3)), self.random.random() < 0.2
+        body = self.block((*names, name), depth - 1)
+        return loop(name, upper, *body, lower=lower, step=step, downward=down)
+
+    def condition(self, names: tuple[str, ...]) -> Condition:
+        index = self.index(names) - self.random.randint(0, 12)
+        return Condition(index, equal=self.random.random() < 0.2)
+
+    def index(self, names: tuple[str, ...], buffer: str = "") -> Index:
+        """Something small made of the loops around; places in one buffer mostly go the same way."""
+        total = as_index(self.random.randint(0, 3))
+        for name in names:
+            term = self.term(name)
+            if buffer and self.random.random() < 0.95:
+                term = self.terms.setdefault((buffer, name), term)
+            total = total + term
+        return total
+
+    def term(self, name: str) -> Index:
+        kind = self.random.random()
+        if kind < 0.4:
+            return variable(name) * self.random.choice((1, 1, 2, -1))
+        if kind < 0.55:
+            return (variable(name) + self.random.randint(0, 1)) % self.random.choice((2, 3))
+        return variable(name) // 2 if kind < 0.65 else constant(0)
+
+    def copy(self, names: tuple[str, ...]) -> Call:
+        tile, where = self.index(names, "s"), place("a", self.index(names) * 4, self.index(names) * 4)
+        if self.random.random() < 0.3:
+            sums = place("acc", self.index(names, "acc"), 0, 0)
+            return call("drain", place("y", self.index(names) * 4, 0), sums, ld=64)
+        if self.random.random() < 0.2:
+            return call("fill_all", place("s", tile, 0, 0), where, ld=64)
+        rows: tuple[Index, ...] = (constant(4),)
+        if names and self.random.random() < 0.4:
+            rows = (constant(4), variable(self.random.choice(names)) + 1)
+        return call("fill", place("s", tile, 0, 0), where, ld=64, m=rows, n=4)
+
+    def compute(self, names: tuple[str, ...]) -> Call:
+        sums = place("acc", self.index(names, "acc"), 0, 0)
+        if self.random.random() < 0.25:
+            return call("clear", sums)
+        first, second = (place("s", self.index(names, "s"), 0, 0) for _ in range(2))
+        return call("multiply", sums, first, second)
