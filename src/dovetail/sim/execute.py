@@ -136,7 +136,7 @@ class Execution:
         total = 0
         for dimension, (index, stride) in enumerate(zip(indices, held.strides, strict=True)):
             value = self.number(index)
-            if any(True for _ in index.reads()) and not 0 <= value < held.shape[dimension]:
+            if not 0 <= value < held.shape[dimension] and _is_indirect(index):
                 raise SimulationError(
                     f"index {value} outside dimension {dimension} of {held.buffer}", where=self.at(str(index))
                 )
@@ -145,7 +145,7 @@ class Execution:
 
     def number(self, index: Index) -> int:
         """An index where the loops stand now; indirect reads are made, and checked."""
-        if any(True for _ in index.reads()):
+        if _is_indirect(index):
             index = index.map_atoms(lambda atom: constant(self.element(atom)) if isinstance(atom, Access) else None)
         return index.evaluate(self.env)
 
@@ -169,7 +169,7 @@ class Execution:
         spans = [(n, span, False) for n, span in prepared.reads if n != prepared.written]
         for number, span, writes in (*spans, (prepared.written, prepared.result, True)):
             segment, first = found[number]
-            segment.locks.append(Lock(token, str(call), span.moved(first), writes))
+            segment.locks.append(Lock(token, call, span.moved(first), writes))
             segments.append(segment)
 
     def check_start(self, instruction: Instruction, call: Call, token: str) -> None:
@@ -288,3 +288,7 @@ class Execution:
         values = ", ".join(f"{name} = {value}" for name, value in self.env.items())
         place = f"\nat {values}" if values else ""
         return f"{text}{place}\non {self.unit[0]} {self.unit[1]}" if self.unit[0] else f"{text}{place}"
+
+
+def _is_indirect(index: Index) -> bool:
+    return not index.is_affine and any(True for _ in index.reads())

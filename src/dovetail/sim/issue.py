@@ -10,6 +10,7 @@
     latency    the result is there ``latency`` after the start, and not before the pipe is let go
     start      does not hold up the unit that issues it; wait does, until the result is there. A plain call of an
                asynchronous instruction is a start and a wait
+    barrier    waits until all plain calls before it have their results
     sharing    units that do the same at the same time and share a pipe or a port are served together, one after
                the other; of a broadcast only the first is served and all have the result
 
@@ -212,3 +213,7 @@ class Issuer:
             if done is None:
                 raise SimulationError(f"wait for '{token}', which is not started")
             lane.clock = max(lane.clock, done)
+
+    def barrier(self, lanes: list[Lane]) -> None:
+        for lane in lanes:
+            lane.clock = max([lane.clock, *(hazard.writable for hazard in lane.hazards)])

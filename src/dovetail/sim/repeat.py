@@ -15,7 +15,7 @@ from math import gcd, lcm
 
 from dovetail.ir.index import Access, Condition, Index, Quotient
 from dovetail.ir.interval import interval
-from dovetail.sim.steps import AllocStep, CallStep, LoopStep, ParallelStep, Step, WaitStep, WhenStep
+from dovetail.sim.steps import AllocStep, BarrierStep, CallStep, LoopStep, ParallelStep, Step, WaitStep, WhenStep
 
 _MOST_STRIDE = 4096
 Ranges = dict[str, tuple[int, int]]
@@ -119,7 +119,7 @@ class _Analysis:
                 self.is_regular &= all(move(i, self.names) == 0 for i in (*step.shape, *step.strides))
                 self.steps(step.body)
             else:
-                assert isinstance(step, WaitStep)
+                assert isinstance(step, WaitStep | BarrierStep)
 
     def call(self, step: CallStep) -> None:
         for indices in step.params:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from dovetail.base.errors import CallError
 from dovetail.ir.index import Condition, Index, constant
 from dovetail.ir.instruction_function import dense_strides
-from dovetail.ir.nest import Alloc, Buffer, Call, Cell, Loop, Nest, Node, Parallel, Place, Start, Wait, When
+from dovetail.ir.nest import Alloc, Barrier, Buffer, Call, Cell, Loop, Nest, Node, Parallel, Place, Start, Wait, When
 from dovetail.targets.model import Instruction, Target
 
 
@@ -69,17 +69,22 @@ class WaitStep:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class BarrierStep:
+    unit: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class WhenStep:
     conditions: tuple[Condition, ...]
     body: tuple[Step, ...]
     otherwise: tuple[Step, ...]
 
 
-Step = CallStep | LoopStep | ParallelStep | AllocStep | WaitStep | WhenStep
+Step = CallStep | LoopStep | ParallelStep | AllocStep | WaitStep | BarrierStep | WhenStep
 
 
 def prepare(nest: Nest, target: Target, sizes: Mapping[str, int]) -> tuple[tuple[AllocStep, ...], tuple[Step, ...]]:
-    """The arguments' storage, and what is done; barriers and fetches take no time of their own."""
+    """The arguments' storage, and what is done; fetches take no time of their own."""
     missing = [name for name in nest.sizes if name not in sizes]
     if missing:
         raise CallError(f"size '{missing[0]}' is not given")
@@ -110,6 +115,8 @@ class _Builder:
             return self.call(node.call, node.token)
         if isinstance(node, Wait):
             return WaitStep(node.token)
+        if isinstance(node, Barrier):
+            return BarrierStep(node.unit)
         if isinstance(node, Loop):
             lower, upper = self.bound(node.lower), self.bound(node.upper)
             return LoopStep(node.var, lower, upper, node.step, node.downward, self.nodes(node.body))

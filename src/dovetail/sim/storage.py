@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from dovetail.base.errors import SimulationError
 from dovetail.ir.instruction_function import Touched
-from dovetail.ir.nest import Buffer
+from dovetail.ir.nest import Buffer, Call
 from dovetail.sim.allocate import Block
 
 Array = npt.NDArray[np.generic]
@@ -55,7 +55,7 @@ class Lock:
     """Elements that an unfinished asynchronous call reads or writes."""
 
     token: str
-    call: str
+    call: Call
     span: Span
     writes: bool
 

@@ -22,7 +22,17 @@ from dovetail.sim.issue import Event, Group, Issuer
 from dovetail.sim.lanes import fork, join
 from dovetail.sim.repeat import Facts, facts
 from dovetail.sim.report import Timing, timing
-from dovetail.sim.steps import AllocStep, CallStep, LoopStep, ParallelStep, Step, WaitStep, WhenStep, prepare
+from dovetail.sim.steps import (
+    AllocStep,
+    BarrierStep,
+    CallStep,
+    LoopStep,
+    ParallelStep,
+    Step,
+    WaitStep,
+    WhenStep,
+    prepare,
+)
 from dovetail.sim.units import nest_machine, topology
 from dovetail.targets.model import Target
 
@@ -98,6 +108,8 @@ class _Runner:
                 self.issuer.wait(step.token, lanes)
             elif isinstance(step, WhenStep):
                 self.when(step, lanes)
+            elif isinstance(step, BarrierStep):
+                self.issuer.barrier(lanes)
             elif isinstance(step, AllocStep):
                 block = self.take(step, lanes)
                 self.steps(step.body, lanes)

@@ -12,7 +12,7 @@ import pytest
 
 from dovetail.base.errors import SimulationError, TargetError
 from dovetail.ir.index import Access, Condition, affine, constant, variable
-from dovetail.ir.nest import Nest, Node, Start, Wait, When
+from dovetail.ir.nest import Barrier, Nest, Node, Start, Wait, When
 from dovetail.sim.costs import cost_ticks
 from dovetail.sim.report import Timing, chrome_trace, table, write_chrome_trace
 from dovetail.sim.timed import simulate_time
@@ -86,6 +86,11 @@ def test_a_copy_waits_for_those_who_still_read_what_it_overwrites() -> None:
     assert timed(multiply(0, 0), begin("t", 5), Wait("t")).cycles == 24
 
 
+def test_a_barrier_waits_for_results() -> None:
+    assert timed(multiply(0), multiply(1)).cycles == 4 + 10
+    assert timed(multiply(0), Barrier("core"), multiply(1)).cycles == 10 + 10
+
+
 def test_cores_contend_for_the_memory_they_share() -> None:
     alone, together = parallel("v", 1, *fills(8)), parallel("v", 4, *fills(8))
     assert timed(alone, target="quad").cycles == 7 * 4 + 24
@@ -155,11 +160,11 @@ def test_closing_loops_changes_nothing(seed: int) -> None:
 
 def test_most_loops_are_closed() -> None:
     """Otherwise the test above would compare stepping with stepping."""
-    long = [loop("z", 500, *Maker(seed).block(("z",), 1)) for seed in range(40)]
+    long = [loop("z", 100, *Maker(seed).block(("z",), 1)) for seed in range(40)]
     closed = 0
     for body in long:
         quick = timed(body)
-        closed += quick.stepped_calls < sum(i.calls for i in quick.instructions) / 4
+        closed += quick.stepped_calls < sum(i.calls for i in quick.instructions) / 3
     assert closed >= 20
 
 
