@@ -17,6 +17,8 @@ from dovetail.schedule.machine import Machine
 SMALL = 100_000
 """Points below which planning must cost next to nothing."""
 MOST_ROWS = 24
+MOST_POINTS = 64
+"""Vectors of a register tile; more would become a loop, and registers have no index."""
 FEW_ROWS = (2, 3, 4, 6, 8, 12)
 """The numbers of rows that a small program is tried with."""
 SUMMED_VECTORS = 4
@@ -153,6 +155,8 @@ def _rows(
     wanted = FEW_ROWS if facts.points <= SMALL else range(2, MOST_ROWS + 1)
     for rows in sorted({*(n for n in wanted if n < most), most}) if across else (1,):
         if registers_used(facts, lanes, vectors, across, rows, inside) > machine.registers:
+            return
+        if rows * vectors * prod(facts.extents[n] for n in inside) > MOST_POINTS:
             return
         cycles = _cycles(facts, machine, rates, lanes, vectors, across, rows, inside)
         yield Tiling(lanes, rates.width, vectors, across, rows, inside, packed, cycles)

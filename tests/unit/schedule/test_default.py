@@ -1,0 +1,41 @@
+"""Default plans for machines that need not be this one: they can be built, whatever the shape."""
+
+from __future__ import annotations
+
+import pytest
+
+from dovetail.ir.nest import Fetch, walk
+from dovetail.pipeline import program
+from dovetail.schedule.collapse import collapse
+from dovetail.schedule.default import default_plan
+from dovetail.schedule.lower.build import build_nest
+from dovetail.targets.load import load_target
+
+SHAPES = ((512, 1, 512), (64, 1, 1216), (1024, 2, 512), (512, 4, 512), (35, 70, 2048), (1000, 1000, 1000), (1, 64, 64))
+
+
+def product(m: int, n: int, k: int, role: str = "in") -> str:
+    head = f"{role} a: f32[{m}, {k}]  in b: f32[{k}, {n}]  out c: f32[{m}, {n}]"
+    return f"{head}\nfor i<{m}, j<{n}, l<{k}: c[i, j] += a[i, l] * b[l, j]"
+
+
+@pytest.mark.parametrize("role", ["in", "const"])
+@pytest.mark.parametrize("target", ["generic", "x86-64-v3", "x86-64-v4", "znver4"])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_the_plan_of_a_product_becomes_a_nest(shape: tuple[int, int, int], target: str, role: str) -> None:
+    machine, flat = load_target(target), collapse(program(product(*shape, role)))
+    assert build_nest(flat, default_plan(flat, machine, 2), machine).body
+
+
+def test_a_large_result_is_fetched_and_a_small_one_is_not() -> None:
+    machine = load_target("x86-64-v3")
+    for size, expected in ((512, True), (32, False)):
+        flat = collapse(program(product(size, size, size)))
+        nest = build_nest(flat, default_plan(flat, machine, 1), machine)
+        assert any(isinstance(node, Fetch) and node.write for node in walk(nest.body)) is expected
+
+
+def test_little_work_stays_on_one_core() -> None:
+    machine = load_target("x86-64-v3")
+    parallel = [default_plan(collapse(program(product(n, n, n))), machine, 2).is_parallel for n in (8, 256)]
+    assert parallel == [False, True]
