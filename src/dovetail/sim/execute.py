@@ -14,6 +14,7 @@ from dovetail.ir.index import Access, Index, constant
 from dovetail.ir.instruction_function import Run, dense_strides, instruction_function, touched
 from dovetail.ir.nest import Call, Cell, Number, Operand, Place
 from dovetail.ir.nest_verify import is_result, register_lanes
+from dovetail.sim.large import is_large, large_function
 from dovetail.sim.operands import check_parameters, laid_out, regions
 from dovetail.sim.storage import Held, Lock, Segment, Span, span_of
 from dovetail.sim.units import Topology, is_placed
@@ -93,8 +94,11 @@ class Execution:
 
     def build(self, instruction: Instruction, given: Mapping[str, int], in_registers: Sequence[bool]) -> Prepared:
         boxes = regions(instruction, self.layouts, given, in_registers)
-        program = laid_out(instruction, self.layouts)
         result = next(n for n, box in enumerate(boxes) if box.writes)
+        if is_large(instruction, given) and not any(in_registers):
+            run, large_reads, large_span = large_function(instruction, self.layouts, boxes, given)
+            return Prepared(run, large_reads, result, large_span)
+        program = laid_out(instruction, self.layouts)
         cleared = 0
         if in_registers[result] and is_result(instruction.program, boxes[result].name):
             cleared = prod(boxes[result].extents)
