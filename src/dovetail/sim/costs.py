@@ -13,10 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from dovetail.base.errors import TargetError
-from dovetail.ir.nest import Call, Place
-from dovetail.sim.operands import Region, check_parameters, regions
+from dovetail.ir.nest import Place
+from dovetail.sim.operands import Region, Shapes, check_parameters, regions
+from dovetail.sim.steps import CallStep
 from dovetail.targets.cost import evaluate_cost
-from dovetail.targets.model import Instruction, Layout
+from dovetail.targets.model import Instruction
 
 TICKS = 3840
 """Per cycle; the costs that occur most, halves to 256ths, thirds and fifths of a cycle, are whole ticks."""
@@ -61,6 +62,8 @@ class OperandCost:
     reads: bool
     writes: bool
     bytes: int
+    units: int
+    """Units it is spread over."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,24 +78,25 @@ class CallCost:
 class Costs:
     """Costs of calls, each worked out once."""
 
-    def __init__(self, layouts: Mapping[str, Layout]) -> None:
-        self.layouts = layouts
+    def __init__(self, shapes: Shapes) -> None:
+        self.shapes = shapes
         self._footprints: dict[tuple[tuple[int, ...], tuple[int, ...]], Footprint] = {}
-        self._costs: dict[tuple[str, tuple[bool, ...], tuple[int, ...]], CallCost] = {}
+        self._costs: dict[tuple[CallStep, tuple[int, ...]], CallCost] = {}
 
-    def of(self, instruction: Instruction, call: Call, values: tuple[int, ...]) -> CallCost:
+    def of(self, step: CallStep, values: tuple[int, ...]) -> CallCost:
         """``values`` are the call's parameters."""
-        in_registers = tuple(not isinstance(o, Place) for o in call.operands)
-        key = (instruction.name, in_registers, values)
-        found = self._costs.get(key)
+        found = self._costs.get((step, values))
         if found is None:
+            call, instruction = step.call, step.instruction
+            in_registers = tuple(not isinstance(o, Place) for o in call.operands)
+            parts = tuple(0 if o is None else o.part for o in step.operands)
             given = {name: value for (name, _), value in zip(call.params, values, strict=True)}
             check_parameters(instruction, given, f"call {call}")
-            boxes = regions(instruction, self.layouts, given, in_registers)
+            boxes = regions(instruction, self.shapes, given, in_registers, parts)
             operands = tuple(self._operand(n, box) for n, box in enumerate(boxes))
             busy = cost_ticks(instruction, "cycles", given)
             found = CallCost(busy, max(busy, cost_ticks(instruction, "latency", given)), operands)
-            self._costs[key] = found
+            self._costs[step, values] = found
         return found
 
     def _operand(self, number: int, region: Region) -> OperandCost:
@@ -100,7 +104,7 @@ class Costs:
         if footprint is None:
             footprint = Footprint(region.low, region.high, region.extents, region.strides)
             self._footprints[region.extents, region.strides] = footprint
-        return OperandCost(number, region.memory, footprint, region.reads, region.writes, region.bytes)
+        return OperandCost(number, region.memory, footprint, region.reads, region.writes, region.bytes, region.units)
 
 
 def cost_ticks(instruction: Instruction, field_name: str, values: Mapping[str, int]) -> int:

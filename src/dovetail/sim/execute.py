@@ -15,7 +15,7 @@ from dovetail.ir.instruction_function import Run, dense_strides, instruction_fun
 from dovetail.ir.nest import Call, Cell, Number, Operand, Place
 from dovetail.ir.nest_verify import is_result, register_lanes
 from dovetail.sim.large import is_large, large_function
-from dovetail.sim.operands import check_parameters, laid_out, regions
+from dovetail.sim.operands import check_parameters, laid_out, regions, target_shapes
 from dovetail.sim.storage import Held, Lock, Segment, Span, span_of
 from dovetail.sim.units import Topology, is_placed
 from dovetail.targets.model import Instruction, Target
@@ -42,18 +42,20 @@ class Execution:
     def __init__(self, target: Target, topology: Topology, env: Mapping[str, int]) -> None:
         self.target, self.topology, self.env = target, topology, env
         self.memories = {m.name: m for m in target.memories}
-        self.layouts = {layout.name: layout for layout in target.layouts}
+        self.shapes = target_shapes(target)
         self.buffers: dict[str, Held] = {}
         self.unit: tuple[str, int] = ("", 0)
         self.pending: dict[tuple[str, str, int], list[Segment]] = {}
         self.calls = 0
-        self._prepared: dict[tuple[str, tuple[bool, ...], tuple[int, ...]], Prepared] = {}
+        self._prepared: dict[tuple[str, tuple[bool, ...], tuple[int, ...], tuple[int, ...]], Prepared] = {}
 
     # -- calls
 
     def call(self, call: Call, token: str) -> None:
         """Run ``call``; with a ``token`` it goes on until the wait for it."""
         instruction = self.target.instruction(call.instruction)
+        if instruction.broadcast:
+            self.check_broadcast(instruction, call)
         if token:
             self.check_start(instruction, call, token)
         values = tuple(min(self.number(i) for i in indices) for _, indices in call.params)
@@ -84,21 +86,24 @@ class Execution:
 
     def prepare(self, instruction: Instruction, call: Call, values: tuple[int, ...]) -> Prepared:
         in_registers = tuple(not isinstance(o, Place) for o in call.operands)
-        key = (instruction.name, in_registers, values)
+        parts = tuple(self.buffers[o.buffer].part if isinstance(o, Place) else 0 for o in call.operands)
+        key = (instruction.name, in_registers, values, parts)
         found = self._prepared.get(key)
         if found is None:
             given = {name: value for (name, _), value in zip(call.params, values, strict=True)}
             check_parameters(instruction, given, self.where(call))
-            found = self._prepared[key] = self.build(instruction, given, in_registers)
+            found = self._prepared[key] = self.build(instruction, given, in_registers, parts)
         return found
 
-    def build(self, instruction: Instruction, given: Mapping[str, int], in_registers: Sequence[bool]) -> Prepared:
-        boxes = regions(instruction, self.layouts, given, in_registers)
+    def build(
+        self, instruction: Instruction, given: Mapping[str, int], in_registers: Sequence[bool], parts: Sequence[int]
+    ) -> Prepared:
+        boxes = regions(instruction, self.shapes, given, in_registers, parts)
         result = next(n for n, box in enumerate(boxes) if box.writes)
         if is_large(instruction, given) and not any(in_registers):
-            run, large_reads, large_span = large_function(instruction, self.layouts, boxes, given)
+            run, large_reads, large_span = large_function(instruction, self.shapes.layouts, boxes, given)
             return Prepared(run, large_reads, result, large_span)
-        program = laid_out(instruction, self.layouts)
+        program = laid_out(instruction, self.shapes.layouts)
         cleared = 0
         if in_registers[result] and is_result(instruction.program, boxes[result].name):
             cleared = prod(boxes[result].extents)
@@ -184,6 +189,17 @@ class Execution:
             what = f"'{token}' is started again before it is waited for"
             raise SimulationError(what, where=self.where(call), hint="wait for it, or use another token")
 
+    def check_broadcast(self, instruction: Instruction, call: Call) -> None:
+        written = instruction.program.statements[-1].out.tensor
+        for operand in instruction.operands:
+            if operand.name != written and self.topology.is_private(operand.memory):
+                raise SimulationError(
+                    f"{call.instruction} sends from the memory '{operand.memory}' of one {instruction.broadcast}",
+                    where=self.where(call),
+                    why="a nest cannot say which of them sends, so its result has no meaning here",
+                    hint="send from a memory that all of them share",
+                )
+
     def wait(self, token: str) -> None:
         segments = self.pending.pop((token, *self.unit), None)
         if segments is None:
@@ -218,7 +234,8 @@ class Execution:
 
     def check_alignment(self, held: Held, segment: Segment, first: int, call: Call, name: str) -> None:
         memory = self.memories[held.buffer.memory]
-        address = segment.address + first * held.buffer.dtype.bytes
+        place = first % held.part if held.part else first
+        address = segment.address + place * held.buffer.dtype.bytes
         if is_placed(memory) and address % memory.align:
             raise SimulationError(
                 f"operand '{name}' of {call.instruction} starts at address {address} of '{memory.name}'",

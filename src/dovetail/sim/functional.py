@@ -24,6 +24,7 @@ from dovetail.ir.nest import Alloc, Barrier, Buffer, Call, Fetch, Loop, Nest, No
 from dovetail.ir.nest_verify import verify_nest
 from dovetail.sim.allocate import Allocator, elements_of
 from dovetail.sim.execute import Execution
+from dovetail.sim.operands import spread_buffers
 from dovetail.sim.storage import Held
 from dovetail.sim.units import nest_machine, topology
 from dovetail.targets.model import Target
@@ -64,6 +65,7 @@ class _Runner:
         self.allocator = Allocator(target)
         self.env = {name: sizes[name] for name in nest.sizes}
         self.execution = Execution(target, self.topology, self.env)
+        self.spread = spread_buffers(nest, target)
         self.lanes = 1
         """Units at work in the parallel around."""
 
@@ -107,9 +109,11 @@ class _Runner:
         kind, number = self.execution.unit
         owner = self.topology.owners[buffer.memory]
         sharers = min(self.lanes, self.topology.sharers(owner, kind)) if kind else 1
-        block = self.allocator.take(buffer, elements, sharers)
+        units = self.topology.totals[owner] if buffer.name in self.spread else 1
+        block = self.allocator.take(buffer, -(-elements // units), sharers)
         held = Held(buffer, block, shape, given or dense_strides(shape), elements, number % sharers)
-        held.is_private = not kind and self.topology.is_private(buffer.memory)
+        held.part = -(-elements // units) if units > 1 else 0
+        held.is_private = not kind and units == 1 and self.topology.is_private(buffer.memory)
         self.execution.buffers[buffer.name] = held
         return held
 

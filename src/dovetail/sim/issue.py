@@ -12,7 +12,7 @@
                asynchronous instruction is a start and a wait
     barrier    waits until all plain calls before it have their results
     sharing    units that do the same at the same time and share a pipe or a port are served together, one after
-               the other; of a broadcast only the first is served and all have the result
+               the other; of those that a broadcast reaches only the first is served and all have the result
 
 ``startup_cycles`` and ``latency_cycles`` of a memory describe it; what a copy takes stands in its own ``cycles``.
 """
@@ -20,8 +20,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import prod
 
-from dovetail.base.errors import SimulationError
+from dovetail.base.errors import LimitError, SimulationError
 from dovetail.sim.clocks import Clocks, Hazard, Lane
 from dovetail.sim.costs import TICKS, CallCost, Costs
 from dovetail.sim.steps import CallStep
@@ -59,6 +60,7 @@ class Issuer:
     topology: Topology
     costs: Costs
     most_events: int
+    most_calls: int
     clocks: Clocks = field(default_factory=Clocks)
     group: Group = field(default_factory=lambda: Group("", 1, 1))
     events: list[Event] = field(default_factory=list)
@@ -86,9 +88,10 @@ class Issuer:
         if len(lanes) == 1:
             self.run(step, lanes[0], lanes)
         elif step.instruction.broadcast:
-            ready = max(self.ready(step, self.cost(step, lane), lane) for lane in lanes)
-            lanes[0].clock = max(lanes[0].clock, ready)
-            self.run(step, lanes[0], lanes)
+            for receivers in self.receivers(step, lanes):
+                ready = max(self.ready(step, self.cost(step, lane), lane) for lane in receivers)
+                receivers[0].clock = max(receivers[0].clock, ready)
+                self.run(step, receivers[0], receivers)
         else:
             for lane in sorted(lanes, key=lambda lane: (lane.clock, lane.number)):
                 self.run(step, lane, [lane])
@@ -96,10 +99,13 @@ class Issuer:
     def run(self, step: CallStep, lane: Lane, receivers: list[Lane]) -> None:
         """The call on ``lane``'s resources; ``receivers`` have its result."""
         self.calls += 1
+        if self.calls > self.most_calls:
+            hint = "fewer, larger calls, or loops whose iterations are alike"
+            raise LimitError(f"timing the nest takes more than {self.most_calls} calls", where=step.text, hint=hint)
         cost, instruction = self.cost(step, lane), step.instruction
         issued = self.ready(step, cost, lane)
         group = self.group if self.group.kind else self.everywhere(step)
-        share = 1 if instruction.broadcast else group.weight
+        share = -(-group.weight // self.reach(step)) if instruction.broadcast else group.weight
         name = instruction.unit or group.kind or self.default_unit
         servers, waiting, engines = self.pipe(name, instruction.is_async, group, lane, share)
         server = servers.index(min(servers))
@@ -115,9 +121,9 @@ class Issuer:
     def cost(self, step: CallStep, lane: Lane) -> CallCost:
         env = lane.env
         if not step.params:
-            return self.costs.of(step.instruction, step.call, ())
+            return self.costs.of(step, ())
         values = tuple([min([i.evaluate(env) for i in indices]) for indices in step.params])
-        return self.costs.of(step.instruction, step.call, values)
+        return self.costs.of(step, values)
 
     def ready(self, step: CallStep, cost: CallCost, lane: Lane) -> int:
         """When the lane can issue the call, as far as its own operands go."""
@@ -140,9 +146,35 @@ class Issuer:
         return time
 
     def everywhere(self, step: CallStep) -> Group:
-        """A call outside of a parallel is made by every unit that has a memory of its own among the operands."""
-        copies = [self.topology.totals[self.topology.owners[o.memory]] for o in step.operands if o is not None]
+        """A call outside of a parallel is made by every unit that has a memory of its own among the operands.
+
+        One on operands that are spread over units is made once, by all of them together."""
+        found = [o for o in step.operands if o is not None and not o.part]
+        copies = [self.topology.totals[self.topology.owners[o.memory]] for o in found]
         return Group("", max(copies, default=1), max(copies, default=1))
+
+    def reach(self, step: CallStep) -> int:
+        """How many units one broadcast reaches."""
+        instruction, kind = step.instruction, self.group.kind or step.instruction.broadcast
+        grid = self.target.unit(instruction.broadcast).count
+        reached = prod(grid) if instruction.along is None else grid[instruction.along]
+        return reached * self.topology.sharers(instruction.broadcast, kind)
+
+    def receivers(self, step: CallStep, lanes: list[Lane]) -> list[list[Lane]]:
+        """Lanes that one broadcast reaches, together: those that differ only ``along`` a dimension of the grid."""
+        instruction = step.instruction
+        grid = self.target.unit(instruction.broadcast).count
+        found: dict[tuple[int, int], list[Lane]] = {}
+        for lane in lanes:
+            number = self.topology.instance(instruction.broadcast, self.group.kind, lane.number)
+            outer, inner = divmod(number, prod(grid))
+            if instruction.along is None:
+                inner = 0
+            else:
+                step_along = prod(grid[instruction.along + 1 :])
+                inner -= inner // step_along % grid[instruction.along] * step_along
+            found.setdefault((outer, inner), []).append(lane)
+        return list(found.values())
 
     def pipe(self, name: str, is_async: bool, group: Group, lane: Lane, share: int) -> tuple[list[int], int, int]:
         """The servers for a call, how many calls of the lane one of them serves, and how many are at work."""
@@ -167,11 +199,12 @@ class Issuer:
             waiting = min(share, max(1, group.total // total))
             instance = lane.number * total // group.total if group.weight == 1 else 0
             port = self.clocks.free.setdefault(("memory", operand.memory, instance), [0])
-            ticks = round(operand.bytes * waiting / rate)
+            ticks = round(operand.bytes * waiting / rate / operand.units)
             port[0] = max(port[0], start) + ticks
             last = max(last, port[0])
             ports = -(-group.weight // waiting) if total > 1 else 1
             self.clocks.count("bytes", operand.memory, operand.bytes * waiting * ports)
+            ports *= operand.units
             self.clocks.count("memory", operand.memory, ticks * ports)
         return last
 

@@ -17,7 +17,7 @@ from dovetail.ir.index import Access, variable
 from dovetail.ir.instruction_function import Run, Storage, dense_strides
 from dovetail.ir.points import box_points
 from dovetail.sim.operands import Region
-from dovetail.sim.storage import Span
+from dovetail.sim.storage import Span, distinct, span_over
 from dovetail.targets.model import Instruction, Layout
 
 Array = npt.NDArray[np.generic]
@@ -60,10 +60,10 @@ def large_function(
         flat[result + first] = memory[statement.out.tensor].ravel()[chosen]
 
     reads = [
-        (order[a.tensor], _span(places[a.tensor].ravel()[_elements(a, extents, sizes, shapes[a.tensor])]))
+        (order[a.tensor], span_over(distinct(places[a.tensor].ravel()[_elements(a, extents, sizes, shapes[a.tensor])])))
         for a in statement.reads()
     ]
-    written = _span(result)
+    written = span_over(distinct(result))
     if statement.combine.function is not None:
         reads.append((order[statement.out.tensor], written))
     return run, tuple(reads), written
@@ -88,10 +88,4 @@ def _elements(access: Access, extents: Mapping[str, int], sizes: Mapping[str, in
     total = np.zeros((1,) * len(box), np.int64)
     for index, stride in zip(access.indices, dense_strides(shape), strict=True):
         total = total + points.index(index) * stride
-    return np.unique(total)
-
-
-def _span(places: IntArray) -> Span:
-    distinct = np.unique(places)
-    low, high = int(distinct[0]), int(distinct[-1])
-    return Span(low, high, None if distinct.size == high - low + 1 else distinct)
+    return distinct(total)

@@ -4,6 +4,9 @@ A layout turns an element's indices into units and places; the operand then has 
 order unless the target file gives strides:
 
     b[k, n] : panel8, k<256, n<64    ->  b[n // 8, k, n % 8] of shape [8, 256, 8]
+
+An operand whose layout names units is spread over their memories. Its buffer holds the parts one after the other, all
+of the same size, so an element lies at ``unit * (elements of the buffer / units) + place``.
 """
 
 from __future__ import annotations
@@ -18,8 +21,18 @@ from dovetail.ir.expr import Expr, Read, rebuild
 from dovetail.ir.index import Access, Index, constant
 from dovetail.ir.instruction_function import dense_strides
 from dovetail.ir.interval import interval
+from dovetail.ir.nest import Nest, Place, calls
 from dovetail.ir.program import Combine, Program
-from dovetail.targets.model import Instruction, Layout, Operand
+from dovetail.targets.model import Instruction, Layout, Operand, Target
+
+
+@dataclass(frozen=True, slots=True)
+class Shapes:
+    """What a target says about where elements lie."""
+
+    layouts: Mapping[str, Layout]
+    grids: Mapping[str, tuple[int, ...]]
+    """Memory -> the grid of the units that have one of their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +46,8 @@ class Region:
     strides: tuple[int, ...]
     reads: bool
     writes: bool
+    units: int = 1
+    """Units it is spread over."""
 
     @property
     def bytes(self) -> int:
@@ -64,34 +79,64 @@ def check_parameters(instruction: Instruction, values: Mapping[str, int], where:
             raise SimulationError(what, where=where, why=f"{condition} is required ({instruction.source})")
 
 
+def spread_buffers(nest: Nest, target: Target) -> frozenset[str]:
+    """The buffers that instructions take as spread over units."""
+    spread = {layout.name for layout in target.layouts if layout.units}
+    found = set()
+    for call in calls(nest.body) if spread else ():
+        for operand, wanted in zip(call.operands, target.instruction(call.instruction).operands, strict=True):
+            if isinstance(operand, Place) and wanted.layout in spread:
+                found.add(operand.buffer)
+    return frozenset(found)
+
+
+def target_shapes(target: Target) -> Shapes:
+    """Layouts and grids of ``target``."""
+    counts = {unit.name: unit.count for unit in target.units}
+    layouts = {layout.name: layout for layout in target.layouts}
+    return Shapes(layouts, {m.name: counts.get(m.per, (1,)) for m in target.memories})
+
+
 def regions(
-    instruction: Instruction, layouts: Mapping[str, Layout], values: Mapping[str, int], in_registers: Sequence[bool]
+    instruction: Instruction,
+    machine: Shapes,
+    values: Mapping[str, int],
+    in_registers: Sequence[bool],
+    parts: Sequence[int],
 ) -> tuple[Region, ...]:
-    """What each operand occupies. Registers keep their shape whatever the parameters."""
+    """What each operand occupies. Registers keep their shape whatever the parameters.
+
+    ``parts``: for operands spread over units, the elements of their buffer that each unit holds.
+    """
     program = instruction.program
     written = program.statements[-1].out.tensor
     joins = program.statements[-1].combine is not Combine.SET
     full = {**values, **{s.name: s.high for s in program.sizes}}
     found = []
-    for operand, is_register in zip(instruction.operands, in_registers, strict=True):
+    for operand, is_register, part in zip(instruction.operands, in_registers, parts, strict=True):
         shape = tuple(e.evaluate(full if is_register else values) for e in program.tensor(operand.name).shape)
+        first: tuple[int, ...] = ()
+        units = 1
         if operand.layout:
-            shape = _place_shape(_layout(operand, layouts, instruction), shape)
+            layout = layout_of(operand, machine.layouts, instruction)
+            shape = _place_shape(layout, shape)
+            units = prod(shape[: len(layout.units)])
+            first = _unit_strides(layout, machine.grids[operand.memory], part, instruction)
         named = tuple(values[s] if isinstance(s, str) else s for s in operand.strides)
-        if named and len(named) != len(shape):
-            what = (
-                f"operand '{operand.name}' of {instruction.name} has {len(named)} strides for {len(shape)} dimensions"
-            )
-            raise SimulationError(what, where=instruction.source)
+        if named and len(named) != len(shape) - len(first):
+            what = f"operand '{operand.name}' of {instruction.name} has {len(named)} strides"
+            why = f"its places have {len(shape) - len(first)} dimensions"
+            raise SimulationError(what, where=instruction.source, why=why)
         writes = operand.name == written
-        strides = named or dense_strides(shape)
-        found.append(Region(operand.name, operand.memory, operand.dtype, shape, strides, joins or not writes, writes))
+        strides = (*first, *(named or dense_strides(shape[len(first) :])))
+        kind = (operand.name, operand.memory, operand.dtype)
+        found.append(Region(*kind, shape, strides, joins or not writes, writes, units))
     return tuple(found)
 
 
 def laid_out(instruction: Instruction, layouts: Mapping[str, Layout]) -> Program:
     """The instruction's program over places instead of elements; itself where no operand has a layout."""
-    chosen = {o.name: _layout(o, layouts, instruction) for o in instruction.operands if o.layout}
+    chosen = {o.name: layout_of(o, layouts, instruction) for o in instruction.operands if o.layout}
     if not chosen:
         return instruction.program
 
@@ -117,13 +162,26 @@ def laid_out(instruction: Instruction, layouts: Mapping[str, Layout]) -> Program
     return Program(tensors, statements, instruction.program.sizes)
 
 
+def _unit_strides(layout: Layout, grid: tuple[int, ...], part: int, instruction: Instruction) -> tuple[int, ...]:
+    """How far apart in a buffer lie the parts of neighbouring units."""
+    if not layout.units:
+        return ()
+    steps = dense_strides(grid) if len(layout.units) == len(grid) else (1,)
+    if len(steps) != len(layout.units):
+        what = (
+            f"layout '{layout.name}' gives {len(layout.units)} numbers for a unit of a grid of {len(grid)} dimensions"
+        )
+        raise SimulationError(what, where=instruction.source)
+    return tuple(step * part for step in steps)
+
+
 def _place_shape(layout: Layout, shape: tuple[int, ...]) -> tuple[int, ...]:
     ranges = {name: (0, max(extent - 1, 0)) for name, extent in zip(layout.elements, shape, strict=True)}
     ends = [interval(index, ranges) for index in (*layout.units, *layout.places)]
     return tuple(end[1] + 1 for end in ends if end is not None)
 
 
-def _layout(operand: Operand, layouts: Mapping[str, Layout], instruction: Instruction) -> Layout:
+def layout_of(operand: Operand, layouts: Mapping[str, Layout], instruction: Instruction) -> Layout:
     layout = layouts[operand.layout]
     if layout.xors:
         raise SimulationError(

@@ -9,6 +9,9 @@ from dovetail.base.errors import CallError
 from dovetail.ir.index import Condition, Index, constant
 from dovetail.ir.instruction_function import dense_strides
 from dovetail.ir.nest import Alloc, Barrier, Buffer, Call, Cell, Loop, Nest, Node, Parallel, Place, Start, Wait, When
+from dovetail.sim.allocate import elements_of
+from dovetail.sim.operands import spread_buffers
+from dovetail.sim.units import Topology, topology
 from dovetail.targets.model import Instruction, Target
 
 
@@ -19,6 +22,8 @@ class OperandStep:
     buffer: str
     memory: str
     offset: Index | None
+    part: int = 0
+    """Elements on each unit, of a buffer that is spread over units."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,6 +65,8 @@ class AllocStep:
     buffer: Buffer
     shape: tuple[Index, ...]
     strides: tuple[Index, ...]
+    units: int
+    """Over how many it is spread."""
     body: tuple[Step, ...]
 
 
@@ -88,7 +95,8 @@ def prepare(nest: Nest, target: Target, sizes: Mapping[str, int]) -> tuple[tuple
     missing = [name for name in nest.sizes if name not in sizes]
     if missing:
         raise CallError(f"size '{missing[0]}' is not given")
-    builder = _Builder(target, {name: constant(sizes[name]) for name in nest.sizes})
+    bound = {name: constant(sizes[name]) for name in nest.sizes}
+    builder = _Builder(target, bound, topology(target), spread_buffers(nest, target))
     arguments = tuple(builder.storage(buffer, ()) for buffer in nest.arguments)
     return arguments, builder.nodes(nest.body)
 
@@ -97,10 +105,13 @@ def prepare(nest: Nest, target: Target, sizes: Mapping[str, int]) -> tuple[tuple
 class _Builder:
     target: Target
     sizes: Mapping[str, Index]
+    topology: Topology
+    spread: frozenset[str]
     buffers: dict[str, AllocStep] = field(default_factory=dict)
 
     def storage(self, buffer: Buffer, body: tuple[Step, ...]) -> AllocStep:
-        made = AllocStep(buffer, self.bound(buffer.shape), self.bound(buffer.strides), body)
+        units = self.topology.totals[self.topology.owners[buffer.memory]] if buffer.name in self.spread else 1
+        made = AllocStep(buffer, self.bound(buffer.shape), self.bound(buffer.strides), units, body)
         self.buffers[buffer.name] = made
         return made
 
@@ -129,7 +140,7 @@ class _Builder:
             storage = self.storage(node.buffer, ())
             body = self.nodes(node.body)
             del self.buffers[node.buffer.name]
-            return AllocStep(node.buffer, storage.shape, storage.strides, body)
+            return AllocStep(node.buffer, storage.shape, storage.strides, storage.units, body)
         return None
 
     def call(self, call: Call, token: str) -> CallStep:
@@ -155,7 +166,12 @@ class _Builder:
         total = constant(0)
         for index, stride in zip(indices, strides, strict=True):
             total = total + index * stride
-        return OperandStep(buffer.name, buffer.memory, total)
+        return OperandStep(buffer.name, buffer.memory, total, self.part(storage))
+
+    def part(self, storage: AllocStep) -> int:
+        shape, strides = (tuple(i.const for i in indices) for indices in (storage.shape, storage.strides))
+        elements = elements_of(shape, strides, storage.buffer.lanes)
+        return -(-elements // storage.units) if storage.units > 1 else 0
 
     def bound(self, indices: tuple[Index, ...]) -> tuple[Index, ...]:
         return tuple(i.substitute(self.sizes) for i in indices)

@@ -46,8 +46,22 @@ def span_of(touched: Touched) -> Span:
     """The distinct elements that an instruction touches, relative to its operand's first."""
     if touched.places is None:
         return Span(touched.low, touched.high)
-    places = np.unique(touched.places)
-    return Span(touched.low, touched.high, None if places.size == touched.high - touched.low + 1 else places)
+    return span_over(distinct(touched.places))
+
+
+def span_over(places: IntArray) -> Span:
+    """Of elements in increasing order, at least one."""
+    low, high = int(places[0]), int(places[-1])
+    return Span(low, high, None if places.size == high - low + 1 else places)
+
+
+def distinct(numbers: IntArray) -> IntArray:
+    """In increasing order, each once."""
+    flat = numbers.ravel()
+    if not bool((np.diff(flat) > 0).all()):
+        flat = np.sort(flat)
+        flat = flat[np.concatenate(([True], flat[1:] != flat[:-1]))]
+    return flat
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +90,7 @@ class Segment:
 class Held:
     """A live buffer: one segment, or one for each unit that has changed its own."""
 
-    __slots__ = ("block", "buffer", "common", "is_private", "own", "shape", "strides")
+    __slots__ = ("block", "buffer", "common", "is_private", "own", "part", "shape", "strides")
 
     def __init__(
         self, buffer: Buffer, block: Block, shape: tuple[int, ...], strides: tuple[int, ...], elements: int, slot: int
@@ -85,6 +99,8 @@ class Held:
         self.is_private = False
         """Whether units see segments of their own: of a private memory, and allocated before they part."""
         self.own: dict[int, Segment] = {}
+        self.part = 0
+        """Elements on each unit, of a buffer that is spread over units."""
         try:
             flat: Array = np.zeros(elements, buffer.dtype.numpy)
             written = np.zeros(elements, np.bool_)

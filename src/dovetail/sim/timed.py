@@ -20,6 +20,7 @@ from dovetail.sim.clocks import Lane, Snapshot, snapshot
 from dovetail.sim.costs import Costs
 from dovetail.sim.issue import Event, Group, Issuer
 from dovetail.sim.lanes import fork, join
+from dovetail.sim.operands import target_shapes
 from dovetail.sim.repeat import Facts, facts
 from dovetail.sim.report import Timing, timing
 from dovetail.sim.steps import (
@@ -37,6 +38,8 @@ from dovetail.sim.units import nest_machine, topology
 from dovetail.targets.model import Target
 
 MOST_EVENTS = 100_000
+MOST_CALLS = 50_000_000
+"""Stepped through, not counting those of loops that repeat: some twenty minutes."""
 
 
 def simulate_time(
@@ -46,11 +49,12 @@ def simulate_time(
     *,
     close_loops: bool = True,
     most_events: int = MOST_EVENTS,
+    most_calls: int = MOST_CALLS,
 ) -> Timing:
     """How long ``nest`` takes on ``target``. ``close_loops=False`` steps through every iteration."""
     verify_nest(nest, nest_machine(target))
     arguments, body = prepare(nest, target, sizes or {})
-    runner = _Runner(target, close_loops, most_events)
+    runner = _Runner(target, close_loops, most_events, most_calls)
     lane = Lane(0, {})
     for argument in arguments:
         runner.take(argument, [lane])
@@ -82,10 +86,9 @@ class _Rounds:
 class _Runner:
     """Walks the steps with all lanes side by side."""
 
-    def __init__(self, target: Target, close_loops: bool, most_events: int) -> None:
+    def __init__(self, target: Target, close_loops: bool, most_events: int, most_calls: int) -> None:
         self.topology = topology(target)
-        costs = Costs({layout.name: layout for layout in target.layouts})
-        self.issuer = Issuer(target, self.topology, costs, most_events)
+        self.issuer = Issuer(target, self.topology, Costs(target_shapes(target)), most_events, most_calls)
         self.allocator = Allocator(target)
         self.close_loops = close_loops
         self.units = 1
@@ -125,7 +128,7 @@ class _Runner:
             most = max(most, elements_of(shape, strides, step.buffer.lanes))
         kind, owner = self.issuer.group.kind, self.topology.owners[step.buffer.memory]
         sharers = min(self.units, self.topology.sharers(owner, kind)) if kind else 1
-        return self.allocator.take(step.buffer, most, sharers)
+        return self.allocator.take(step.buffer, -(-most // step.units), sharers)
 
     def when(self, step: WhenStep, lanes: list[Lane]) -> None:
         inside = [lane for lane in lanes if all(_holds(c, lane) for c in step.conditions)]

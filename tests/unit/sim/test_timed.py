@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dovetail.base.errors import SimulationError, TargetError
+from dovetail.base.errors import LimitError, SimulationError, TargetError
 from dovetail.ir.index import Access, Condition, affine, constant, variable
 from dovetail.ir.nest import Barrier, Nest, Node, Start, Wait, When
 from dovetail.sim.costs import cost_ticks
@@ -180,6 +180,14 @@ def test_buffers_used_in_turn_repeat_every_second_iteration() -> None:
     assert quick.stepped_calls < 20
 
 
+def test_places_that_meet_only_once_are_not_missed() -> None:
+    """One sum moves and the other stays: they are the same sum in iteration 50, which takes longer."""
+    moving, fixed = (call("multiply", place("acc", at, 0, 0), *(place("s", n, 0, 0) for n in (1, 2))) for at in (K, 50))
+    drain = call("drain", place("y", 0, 0), place("acc", 50, 0, 0), ld=64)
+    quick, full = (timed(loop("k", 100, moving, fixed, drain), close_loops=c) for c in (True, False))
+    assert quick.cycles == full.cycles == 100 * (4 + 10 + 36) + 6
+
+
 def test_an_edge_at_the_end_is_stepped_through() -> None:
     rows = (4, K * -4 + 1995)
     body = (Start("t", call("fill", place("s", 0, 0, 0), A, ld=64, m=rows, n=4)), Wait("t"))
@@ -233,6 +241,15 @@ def test_data_that_decides_the_time_is_refused() -> None:
 def test_run_time_sizes_decide_the_time() -> None:
     nest = Nest(product_arguments(4, 4, 4), ("m",), (alloc((S, ACC), loop("k", "m", multiply(0))),), ("y",))
     assert [simulate_time(nest, machine(), {"m": m}).cycles for m in (0, 3, 1000)] == [0, 30, 10000]
+
+
+def test_a_nest_that_takes_too_many_steps_is_refused() -> None:
+    body = loop(
+        "k", 10**9, call("multiply", place("acc", K, 0, 0), place("s", 0, 0, 0), place("s", K, 0, 0)), multiply(3)
+    )
+    nest = Nest(product_arguments(64, 64, 64), (), (alloc((S, ACC), body),), ("y",))
+    with pytest.raises(LimitError, match="more than 1000 calls"):
+        simulate_time(nest, machine(), most_calls=1000)
 
 
 def test_a_memory_that_is_full_has_no_time() -> None:
