@@ -191,21 +191,21 @@ class Issuer:
         """When the last byte of the operands has passed its memory's port."""
         last = start
         for operand in cost.operands:
-            place = step.operands[operand.number]
-            rate = self.rates.get(operand.memory)
-            if place is None or rate is None:
+            if step.operands[operand.number] is None:
                 continue
             total = self.topology.totals[self.topology.owners[operand.memory]]
             waiting = min(share, max(1, group.total // total))
+            ports = -(-group.weight // waiting) if total > 1 else 1
+            self.clocks.count("bytes", operand.memory, operand.bytes * waiting * ports)
+            rate = self.rates.get(operand.memory)
+            if rate is None:
+                continue
             instance = lane.number * total // group.total if group.weight == 1 else 0
             port = self.clocks.free.setdefault(("memory", operand.memory, instance), [0])
             ticks = round(operand.bytes * waiting / rate / operand.units)
             port[0] = max(port[0], start) + ticks
             last = max(last, port[0])
-            ports = -(-group.weight // waiting) if total > 1 else 1
-            self.clocks.count("bytes", operand.memory, operand.bytes * waiting * ports)
-            ports *= operand.units
-            self.clocks.count("memory", operand.memory, ticks * ports)
+            self.clocks.count("memory", operand.memory, ticks * ports * operand.units)
         return last
 
     def advance(self, step: CallStep, cost: CallCost, lane: Lane, issued: int, start: int, end: int, done: int) -> None:

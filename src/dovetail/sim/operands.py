@@ -5,8 +5,9 @@ order unless the target file gives strides:
 
     b[k, n] : panel8, k<256, n<64    ->  b[n // 8, k, n % 8] of shape [8, 256, 8]
 
-An operand whose layout names units is spread over their memories. Its buffer holds the parts one after the other, all
-of the same size, so an element lies at ``unit * (elements of the buffer / units) + place``.
+An operand whose layout names units is spread over their memories. Its buffer holds their parts one after the other, so
+its first dimensions are the grid: f64[8, 8, 2, 16, 16] is two tiles of 128 x 128 over 8 x 8 units, the second of which
+starts at [0, 0, 1, 0, 0]. An element lies at ``unit * (elements of the buffer / units) + place``.
 """
 
 from __future__ import annotations

@@ -114,7 +114,7 @@ def table(timing: Timing, predicted_cycles: float | None = None) -> str:
         name = f"unit {u.name or 'machine'}{' copies' if u.is_engine else ''}{_times(u.count)}"
         rows.append((name, "", "", f"{u.busy_cycles:,.0f}", f"{u.utilisation:.1%}"))
     for m in timing.memories:
-        busy = (f"{m.busy_cycles:,.0f}", f"{m.utilisation:.1%}") if m.bytes else ("", "")
+        busy = (f"{m.busy_cycles:,.0f}", f"{m.utilisation:.1%}") if m.busy_cycles else ("", "")
         rows.append((f"memory {m.name}{_times(m.count)}", "", f"{m.bytes:,}", *busy))
     widths = [max(len(row[n]) for row in rows) for n in range(len(rows[0]))]
     lines = (
