@@ -38,13 +38,15 @@ class Lane:
 
     number: int
     env: dict[str, int]
+    weight: int = 1
+    """Units it stands for, those of the next numbers."""
     clock: int = 0
     hazards: list[Hazard] = field(default_factory=list)
     tokens: dict[str, int] = field(default_factory=dict)
 
-    def fork(self, number: int) -> Lane:
+    def fork(self, number: int, weight: int) -> Lane:
         hazards = [Hazard(h.buffer, h.footprint, h.offset, h.readable, h.writable) for h in self.hazards]
-        return Lane(number, dict(self.env), self.clock, hazards, dict(self.tokens))
+        return Lane(number, dict(self.env), weight, self.clock, hazards, dict(self.tokens))
 
     def settle(self) -> None:
         """Forget what is over."""

@@ -45,11 +45,10 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The units at work: of what kind, how many there are, and how many one lane stands for."""
+    """The units at work: of what kind, and how many there are."""
 
     kind: str
     total: int
-    weight: int
 
 
 @dataclass(slots=True)
@@ -62,7 +61,7 @@ class Issuer:
     most_events: int
     most_calls: int
     clocks: Clocks = field(default_factory=Clocks)
-    group: Group = field(default_factory=lambda: Group("", 1, 1))
+    group: Group = field(default_factory=lambda: Group("", 1))
     events: list[Event] = field(default_factory=list)
     calls: int = 0
     """Calls that were stepped through, each lane's counted."""
@@ -105,17 +104,19 @@ class Issuer:
         cost, instruction = self.cost(step, lane), step.instruction
         issued = self.ready(step, cost, lane)
         group = self.group if self.group.kind else self.everywhere(step)
-        share = -(-group.weight // self.reach(step)) if instruction.broadcast else group.weight
+        weight = lane.weight if self.group.kind else group.total
+        share = -(-weight // self.reach(step)) if instruction.broadcast else weight
         name = instruction.unit or group.kind or self.default_unit
         servers, waiting, engines = self.pipe(name, instruction.is_async, group, lane, share)
         server = servers.index(min(servers))
         start = max(issued, servers[server])
-        end = max(start + cost.busy * waiting, self.move(cost, step, group, lane, share, start))
+        end = max(start + cost.busy * waiting, self.move(cost, step, group, lane, weight, share, start))
         servers[server] = end
         done = max(end, start + cost.busy * (waiting - 1) + cost.latency)
         self.clocks.end = max(self.clocks.end, done)
         self.record(step, name, lane, start, end, done, engines)
         for receiver in receivers:
+            self.clocks.count("calls", instruction.name, receiver.weight)
             self.advance(step, cost, receiver, issued, start, end, done)
 
     def cost(self, step: CallStep, lane: Lane) -> CallCost:
@@ -151,7 +152,7 @@ class Issuer:
         One on operands that are spread over units is made once, by all of them together."""
         found = [o for o in step.operands if o is not None and not o.part]
         copies = [self.topology.totals[self.topology.owners[o.memory]] for o in found]
-        return Group("", max(copies, default=1), max(copies, default=1))
+        return Group("", max(copies, default=1))
 
     def reach(self, step: CallStep) -> int:
         """How many units one broadcast reaches."""
@@ -180,14 +181,16 @@ class Issuer:
         """The servers for a call, how many calls of the lane one of them serves, and how many are at work."""
         total = self.topology.totals[name]
         waiting = min(share, max(1, group.total // total))
-        instance = lane.number * total // group.total if group.weight == 1 else 0
+        instance = lane.number * total // group.total
         key = ("engine" if is_async else "unit", name, instance)
         servers = self.clocks.free.get(key)
         if servers is None:
             servers = self.clocks.free[key] = [0] * max(1, total // group.total)
         return servers, waiting, -(-share // waiting)
 
-    def move(self, cost: CallCost, step: CallStep, group: Group, lane: Lane, share: int, start: int) -> int:
+    def move(
+        self, cost: CallCost, step: CallStep, group: Group, lane: Lane, weight: int, share: int, start: int
+    ) -> int:
         """When the last byte of the operands has passed its memory's port."""
         last = start
         for operand in cost.operands:
@@ -195,12 +198,12 @@ class Issuer:
                 continue
             total = self.topology.totals[self.topology.owners[operand.memory]]
             waiting = min(share, max(1, group.total // total))
-            ports = -(-group.weight // waiting) if total > 1 else 1
+            ports = -(-weight // waiting) if total > 1 else 1
             self.clocks.count("bytes", operand.memory, operand.bytes * waiting * ports)
             rate = self.rates.get(operand.memory)
             if rate is None:
                 continue
-            instance = lane.number * total // group.total if group.weight == 1 else 0
+            instance = lane.number * total // group.total
             port = self.clocks.free.setdefault(("memory", operand.memory, instance), [0])
             ticks = round(operand.bytes * waiting / rate / operand.units)
             port[0] = max(port[0], start) + ticks
@@ -230,8 +233,6 @@ class Issuer:
 
     def record(self, step: CallStep, unit: str, lane: Lane, start: int, end: int, done: int, engines: int) -> None:
         name, is_async = step.instruction.name, step.instruction.is_async
-        weight = self.group.weight
-        self.clocks.count("calls", name, weight)
         self.clocks.count("busy", name, (end - start) * engines)
         self.clocks.count("engine" if is_async else "unit", unit, (end - start) * engines)
         if len(self.events) < self.most_events:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
+
 from dovetail.sim.clocks import Clocks, Lane, Resource
 from dovetail.sim.units import Topology
 
 
-def fork(lane: Lane, count: int, clocks: Clocks, topology: Topology) -> list[Lane]:
-    """``count`` lanes where ``lane`` stands; each resource that there are several of is as the first of them."""
+def fork(lane: Lane, weights: list[int], clocks: Clocks, topology: Topology) -> list[Lane]:
+    """Lanes of these weights where ``lane`` stands; each resource that there are several of is as the first of them."""
     for (kind, name, instance), servers in list(clocks.free.items()):
         owner = topology.owners[name] if kind == "memory" else name
         for other in range(instance + 1, topology.totals[owner]):
             clocks.free[kind, name, other] = list(servers)
-    return [lane.fork(number) for number in range(count)]
+    firsts = accumulate(weights, initial=0)
+    return [lane.fork(number, weight) for number, weight in zip(firsts, weights, strict=False)]
 
 
 def join(lane: Lane, lanes: list[Lane], clocks: Clocks) -> None:

@@ -8,7 +8,7 @@ loop        when the state after an iteration is the state after an earlier one,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from dovetail.base.errors import SimulationError
@@ -152,26 +152,38 @@ class _Runner:
         extent = max(0, min([_number(i, lane) for i in step.extent]))
         self.units = max(1, min(extent, total))
         known = self.facts(step.body, step.var, 1, 1)
+        self.issuer.group = Group(step.unit, total)
         if self.units == 1 or (known.is_regular and known.hold(lane.env, step.var, 0, extent - 1)):
             self.together(step, lane, total, extent)
         else:
-            self.apart(step, lane, total, extent)
-        self.issuer.group, self.units = Group("", 1, 1), 1
+            alone = extent > total or not known.is_regular or _has_rows(step.body)
+            weights = [1] * self.units if alone else self.classes(known, step.var, lane, extent)
+            self.apart(step, lane, total, extent, weights)
+        self.issuer.group, self.units = Group("", 1), 1
 
     def together(self, step: ParallelStep, lane: Lane, total: int, extent: int) -> None:
         """All units do the same: one lane stands for them."""
         full, rest = divmod(extent, total)
-        self.issuer.group = Group(step.unit, total, total)
-        self.rounds(_Rounds(step.var, total, step.body, {lane.number: 0}, {lane.number: full}), [lane])
-        if rest:
-            self.issuer.group = Group(step.unit, total, rest)
-            last = _Rounds(step.var, total, step.body, {lane.number: full * total}, {lane.number: 1})
-            self.rounds(last, [lane])
+        for weight, first, count in ((total, 0, full), (rest, full * total, 1)):
+            if weight and count:
+                lane.weight = weight
+                self.rounds(_Rounds(step.var, total, step.body, {lane.number: first}, {lane.number: count}), [lane])
+        lane.weight = 1
 
-    def apart(self, step: ParallelStep, lane: Lane, total: int, extent: int) -> None:
-        """Units differ: each is a lane."""
-        self.issuer.group = Group(step.unit, total, 1)
-        lanes = fork(lane, self.units, self.issuer.clocks, self.topology)
+    def classes(self, known: Facts, var: str, lane: Lane, extent: int) -> list[int]:
+        """How many neighbours each decide everything alike."""
+        weights: list[int] = []
+
+        def hold(count: int) -> bool:
+            return known.hold(lane.env, var, sum(weights), sum(weights) + count - 1)
+
+        while sum(weights) < extent:
+            weights.append(max(1, _most(hold, extent - sum(weights))))
+        return weights
+
+    def apart(self, step: ParallelStep, lane: Lane, total: int, extent: int, weights: list[int]) -> None:
+        """Units differ: a lane for each, or for each of ``weights`` neighbours."""
+        lanes = fork(lane, weights, self.issuer.clocks, self.topology)
         firsts = {one.number: one.number for one in lanes}
         counts = {one.number: -(-(extent - one.number) // total) for one in lanes}
         self.rounds(_Rounds(step.var, total, step.body, firsts, counts), lanes)
@@ -224,13 +236,7 @@ class _Runner:
                     return False
             return True
 
-        if hold(most):
-            return most
-        low, high = 0, most
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if hold(middle) else (low, middle)
-        return low
+        return _most(hold, most)
 
     def mark(self, rounds: _Rounds, active: list[Lane], start: int, ticks: int, iterations: int) -> None:
         issuer = self.issuer
@@ -244,6 +250,30 @@ class _Runner:
         if found is None:
             found = self._facts[key] = facts(var, delta, body, stride)
         return found
+
+
+def _most(hold: Callable[[int], bool], most: int) -> int:
+    """The largest number up to ``most`` for which ``hold``; it holds for all below one for which it does."""
+    if hold(most):
+        return most
+    low, high = 0, most
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if hold(middle) else (low, middle)
+    return low
+
+
+def _has_rows(body: tuple[Step, ...]) -> bool:
+    """Whether a broadcast goes along a dimension of the grid, so that it matters who is where."""
+    for step in body:
+        if isinstance(step, CallStep) and step.instruction.along is not None:
+            return True
+        inside = step.body if isinstance(step, LoopStep | AllocStep | WhenStep) else ()
+        if isinstance(step, WhenStep):
+            inside = (*inside, *step.otherwise)
+        if _has_rows(inside):
+            return True
+    return False
 
 
 def _holds(condition: Condition, lane: Lane) -> bool:

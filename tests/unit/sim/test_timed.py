@@ -130,6 +130,16 @@ def test_cores_that_decide_differently_are_timed_apart() -> None:
     assert found.instruction("multiply").calls == 6 + 3
 
 
+def test_neighbours_that_decide_alike_are_one_lane() -> None:
+    """Three cores with four products, and one at the edge with two."""
+    count = (4, variable("v") * -2 + 8)
+    found = timed(parallel("v", 4, loop("k", count, multiply(0))), target="quad")
+    assert found.instruction("multiply").calls == 3 * 4 + 2
+    assert found.instruction("multiply").busy_cycles == (3 * 4 + 2) * 4
+    assert found.stepped_calls == 4 + 2
+    assert found.cycles == 4 * 10
+
+
 def test_the_bytes_of_operands_pass_the_ports_of_their_memories() -> None:
     found = timed(multiply(0))
     assert found.memory("scratchpad").bytes == 32
