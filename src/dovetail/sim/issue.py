@@ -104,7 +104,7 @@ class Issuer:
         cost, instruction = self.cost(step, lane), step.instruction
         issued = self.ready(step, cost, lane)
         group = self.group if self.group.kind else self.everywhere(step)
-        weight = lane.weight if self.group.kind else group.total
+        weight = sum(one.weight for one in receivers) if self.group.kind else group.total
         share = -(-weight // self.reach(step)) if instruction.broadcast else weight
         name = instruction.unit or group.kind or self.default_unit
         servers, waiting, engines = self.pipe(name, instruction.is_async, group, lane, share)

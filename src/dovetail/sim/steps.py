@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from dovetail.base.errors import CallError
+from dovetail.base.errors import CallError, SimulationError
 from dovetail.ir.index import Condition, Index, constant
 from dovetail.ir.instruction_function import dense_strides
 from dovetail.ir.nest import Alloc, Barrier, Buffer, Call, Cell, Loop, Nest, Node, Parallel, Place, Start, Wait, When
@@ -146,6 +146,8 @@ class _Builder:
     def call(self, call: Call, token: str) -> CallStep:
         instruction = self.target.instruction(call.instruction)
         params = tuple(self.bound(indices) for _, indices in call.params)
+        if any(True for indices in params for index in indices for _ in index.reads()):
+            raise SimulationError("the time depends on data: a parameter is read while the nest runs", where=str(call))
         operands = tuple(self.operand(o) if isinstance(o, Cell | Place) else None for o in call.operands)
         out = instruction.program.statements[-1].out.tensor
         written = next(n for n, o in enumerate(instruction.operands) if o.name == out)

@@ -100,6 +100,7 @@ def test_cells_that_part_before_a_broadcast_meet_in_it() -> None:
     nest = own("column_get", odd)
     found = simulate_time(nest, machine("grid"))
     assert found.memory("memory").bytes == 2 * 16 + 8
+    assert found.memory("local").bytes == 4 * 16 + 8
     assert found.cycles == 22 + 21
 
 

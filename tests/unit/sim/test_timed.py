@@ -246,6 +246,9 @@ def test_data_that_decides_the_time_is_refused() -> None:
     nest = Nest(arguments, (), (alloc((S, ACC), loop("k", end, multiply(0))),), ("y",))
     with pytest.raises(SimulationError, match=r"the time depends on data: n\[0\]"):
         simulate_time(nest, machine())
+    copy = call("fill", place("s", 0, 0, 0), A, ld=64, m=end, n=4)
+    with pytest.raises(SimulationError, match="the time depends on data: a parameter"):
+        simulate_time(Nest(arguments, (), (alloc((S,), copy),), ("y",)), machine())
 
 
 def test_run_time_sizes_decide_the_time() -> None:
