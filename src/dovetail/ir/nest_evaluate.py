@@ -21,10 +21,10 @@ from dovetail.ir.instruction_function import Run, Storage, dense_strides, instru
 from dovetail.ir.nest import (
     Alloc,
     Barrier,
-    Fetch,
     Buffer,
     Call,
     Cell,
+    Fetch,
     Loop,
     Nest,
     Node,

@@ -17,10 +17,10 @@ from dovetail.ir.index import Condition, Index
 from dovetail.ir.nest import (
     Alloc,
     Barrier,
-    Fetch,
     Buffer,
     Call,
     Cell,
+    Fetch,
     Loop,
     Nest,
     Node,
