@@ -227,11 +227,13 @@ class _Planner:
         self.holds += [h for at, h in packs if at < 0]
         return node[0]
 
-    def is_far(self, facts: Facts, read: int) -> bool:
-        """Whether all of a read is too much for the caches of one unit."""
+    def is_stream(self, facts: Facts, read: int, order: Order) -> bool:
+        """Whether a read passes once, or almost, and is too much for the caches of one unit."""
         use = facts.reads[read]
         elements = prod(facts.extents[n] for n in use.strides if n in facts.extents)
-        return elements * use.bytes > sum(self.machine.caches[:2])
+        steps = {loop: step for loop, step, _ in order.outer if not use.stride(loop)}
+        again = prod(ceil(facts.extents[loop] / step) for loop, step in steps.items())
+        return again <= 2 and elements * use.bytes > sum(self.machine.caches[:2])
 
     def packs(self, facts: Facts, order: Order) -> list[tuple[int, Hold]]:
         """(position of the outer tile that fills it, or -1 for the whole kernel; the hold)."""
@@ -241,7 +243,7 @@ class _Planner:
             ahead = use.role is Role.CONST
             at = -1 if ahead else position
             shared = not any(parallel for _, _, parallel in order.outer[: at + 1])
-            fetched = ahead and bool(use.stride(order.tiling.lanes)) and self.is_far(facts, read)
+            fetched = ahead and bool(use.stride(order.tiling.lanes)) and self.is_stream(facts, read, order)
             hold = Hold(use.access.tensor, self.target.main.name, digits, ahead, shared and not ahead, fetched)
             found.append((at, hold))
         return found

@@ -305,7 +305,7 @@ def _accesses(
         elif use is not facts.out and inner and abs(use.stride(inner[-1]) or 0) * use.bytes > machine.line_bytes:
             passes = machine.strided_passes
         rows = [abs(stride) for stride in use.strides.values() if stride and abs(stride) > 1]
-        short = bool(rows) and min(rows) * use.bytes < machine.line_bytes  # several rows share a line
+        short = bool(rows) and min(rows) * use.bytes * 4 <= machine.line_bytes  # many rows share a line
         found.append(TiledAccess(tuple(dims), use.bytes, passes, short or number in packed))
     return tuple(found)
 
@@ -388,7 +388,8 @@ def _direct_cycles(
     page = machine.paging_cycles(stride, facts.extents[inner[-1]])
     block = min((s for n, s, _ in outer if n == loop and s > tiling.rows), default=facts.extents[loop])
     crossing = tiling.rows >= machine.ways(rows) / 2 or block > machine.ways(rows, 1) / 2
-    conflict = machine.set_cycles if rows and crossing else machine.row_cycles
+    apart = machine.row_cycles if rows > use.bytes else 0.0
+    conflict = machine.set_cycles if rows and crossing else apart
     return steps * (page + tiling.rows * conflict)
 
 

@@ -133,8 +133,8 @@ def short_loops(facts: Facts, lanes: str) -> tuple[str, ...]:
 
 
 def _across_choices(facts: Facts, lanes: str, moving: list[int]) -> Iterator[str]:
-    """Kept loops along which a loaded vector is used again; any kept loop when lanes are summed over."""
-    for name in facts.kept:
+    """Kept loops along which a loaded vector is used again, innermost first; any when lanes are summed over."""
+    for name in reversed(facts.kept):
         if name == lanes or facts.extents[name] < 2:
             continue
         if lanes in facts.reduced or all(facts.reads[n].stride(name) == 0 for n in moving):
