@@ -39,3 +39,12 @@ def test_little_work_stays_on_one_core() -> None:
     machine = load_target("x86-64-v3")
     parallel = [default_plan(collapse(program(product(n, n, n))), machine, 2).is_parallel for n in (8, 256)]
     assert parallel == [False, True]
+
+
+def test_a_sum_that_never_leaves_the_registers_is_not_fetched() -> None:
+    text = """in a: f32[300, 300]  in b: f32[300, 300]  out c: f32[300, 300]  temp t: f32[300, 300]
+for i<300, j<300, l<300: t[i, j] += a[i, l] * b[l, j]
+for i<300, j<300: c[i, j] = max(t[i, j], 0.0)"""
+    machine, flat = load_target("x86-64-v3"), collapse(program(text))
+    nest = build_nest(flat, default_plan(flat, machine, 2), machine)
+    assert not any(isinstance(node, Fetch) and node.place.buffer == "t" for node in walk(nest.body))

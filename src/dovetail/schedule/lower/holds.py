@@ -67,7 +67,8 @@ def _registers(
     late = hold.fetched and not held.partial and statement.combine is not Combine.SET
     if late:
         start = _move(shop, number, leaf, inside, statement.out, _neutral(shop, statement))
-        fill = fetches(shop, hold.tensor, held, inside) + start
+        drained = bool(_drain(shop, hold.tensor, number, leaf, inside, body))
+        fill = (fetches(shop, hold.tensor, held, inside) if drained else ()) + start
         inside = replace(inside, joins=(*inside.joins, Join(body, leaf, hold.tensor, held, held)))
     elif statement.combine is not Combine.SET:
         fill = _fill(shop, hold.tensor, number, leaf, inside)
