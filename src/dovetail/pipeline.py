@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
@@ -48,6 +49,9 @@ from dovetail.targets.model import Target
 
 T = TypeVar("T")
 TURN_SECONDS = 0.0002
+_turns: list[float] = []
+"""The interpreter's usual interval, then one entry for each compilation that has shortened it."""
+_turns_lock = threading.Lock()
 UNCHECKED = Certificate("", "", "", ())
 
 
@@ -191,12 +195,18 @@ class _Compilation:
 @contextmanager
 def _taking_turns() -> Iterator[None]:
     """Threads of the interpreter change over often enough that LLVM, on a thread of its own, is not kept waiting."""
-    usual = sys.getswitchinterval()
-    sys.setswitchinterval(min(usual, TURN_SECONDS))
+    with _turns_lock:
+        if not _turns:
+            _turns.append(sys.getswitchinterval())
+            sys.setswitchinterval(min(_turns[0], TURN_SECONDS))
+        _turns.append(TURN_SECONDS)
     try:
         yield
     finally:
-        sys.setswitchinterval(usual)
+        with _turns_lock:
+            _turns.pop()
+            if len(_turns) == 1:  # the last of all compilations that run side by side
+                sys.setswitchinterval(_turns.pop())
 
 
 def _target(target: str | Path | Target) -> Target:

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -294,3 +295,11 @@ def test_verify_compares_every_element() -> None:
     found = dovetail.verify(dovetail.program(LARGE), threads=2)
     assert found.is_exact
     assert sum(c.elements for c in found.classes) == 300 * 333
+
+
+def test_compilations_side_by_side_leave_the_interpreter_as_it_was() -> None:
+    usual = sys.getswitchinterval()
+    texts = [f"in x: f32[{n}]  out y: f32[{n}]\nfor i<{n}: y[i] = x[i] + 1.0" for n in range(20, 28)]
+    with ThreadPoolExecutor(4) as workers:
+        list(workers.map(lambda text: pipeline.compile(pipeline.program(text), threads=1, cache=False), texts))
+    assert sys.getswitchinterval() == usual

@@ -11,6 +11,7 @@ import ctypes
 import math
 import threading
 from collections.abc import Callable, Sequence
+from functools import cache
 
 import numpy as np
 
@@ -69,6 +70,7 @@ class _Request(ctypes.Structure):
     )
 
 
+@cache
 def layout_is_known() -> bool:
     """Whether arrays lie in memory as ``_Header`` says: tried on one whose every field is known."""
     if object.__basicsize__ != _Header.data.offset:

@@ -13,6 +13,8 @@ from dovetail.schedule.repertoire import Entry, Repertoire, repertoire
 from dovetail.targets.cost import evaluate_cost
 from dovetail.targets.model import Target
 
+LINE_BYTES = 64
+
 
 @dataclass(frozen=True)
 class Machine:
@@ -38,7 +40,7 @@ class Machine:
     run_cycles: float = 10.0
     """Beginning to read another stretch of memory."""
     page_bytes: int = 4096
-    line_bytes: int = 64
+    line_bytes: int = LINE_BYTES
     barrier_cycles: float = 1500.0
     scatter_cycles: float = 4.5
     """Moving one lane of a vector to or from a place of its own."""

@@ -19,7 +19,6 @@ from dovetail.ir.plan import Digit, Hold, Leaf, PlanNode, Tile
 from dovetail.ir.program import Combine, Loop, Statement
 from dovetail.schedule.lower.leaf import unrolled
 from dovetail.schedule.lower.state import (
-    LINE_BYTES,
     InMemory,
     InRegisters,
     Join,
@@ -30,6 +29,7 @@ from dovetail.schedule.lower.state import (
     points,
     row_major,
 )
+from dovetail.schedule.machine import LINE_BYTES
 from dovetail.targets.model import MemoryKind
 
 Region = tuple[tuple[Index, ...], tuple[Index, ...], tuple[Index, ...]]
@@ -68,7 +68,7 @@ def _registers(
     if late:
         start = _move(shop, number, leaf, inside, statement.out, _neutral(shop, statement))
         drained = bool(_drain(shop, hold.tensor, number, leaf, inside, body))
-        fill = (fetches(shop, hold.tensor, held, inside) if drained else ()) + start
+        fill = (_fetches(shop, hold.tensor, held, inside) if drained else ()) + start
         inside = replace(inside, joins=(*inside.joins, Join(body, leaf, hold.tensor, held, held)))
     elif statement.combine is not Combine.SET:
         fill = _fill(shop, hold.tensor, number, leaf, inside)
@@ -152,7 +152,7 @@ def _with_memory_alias(shop: Workshop, tensor: str, state: State) -> State:
     return state.with_held(alias, plain)
 
 
-def fetches(shop: Workshop, tensor: str, held: InRegisters, state: State) -> tuple[Node, ...]:
+def _fetches(shop: Workshop, tensor: str, held: InRegisters, state: State) -> tuple[Node, ...]:
     """Every line of memory that the cells will be drained to, where they lie there as in the program."""
     memory = state.held[_alias(tensor)]
     assert isinstance(memory, InMemory)

@@ -29,7 +29,8 @@ from dovetail.ir.plan import Leaf
 from dovetail.ir.primitives import PRIMITIVES
 from dovetail.ir.program import Combine, Statement
 from dovetail.schedule.lanes import moved_type
-from dovetail.schedule.lower.state import LINE_BYTES, InMemory, InRegisters, Span, State, Workshop, alloc, points
+from dovetail.schedule.lower.state import InMemory, InRegisters, Span, State, Workshop, alloc, points
+from dovetail.schedule.machine import LINE_BYTES
 from dovetail.schedule.repertoire import Entry
 
 AHEAD_BYTES = 1536

@@ -17,7 +17,6 @@ from dovetail.targets.model import Target
 
 Pair = tuple[int, str]
 """A loop of a statement."""
-LINE_BYTES = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +68,7 @@ Held = InRegisters | InMemory
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Join:
-    """Partial results of ``tensor`` that become ``whole`` once statement ``number`` has run in ``body``.
+    """Partial results of ``tensor`` that become ``whole`` once the statement of ``leaf`` has run in ``body``.
 
     Partial are lanes (``whole`` has none), or one round of several (``whole`` is ``held``)."""
 
