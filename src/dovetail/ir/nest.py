@@ -5,7 +5,7 @@
              | "parallel" unit var "<" extent ":" node*      -- iterations spread over the units, no order
              | "alloc" buffer ":" node*                      -- alive inside; per unit when inside a parallel
              | "call" instruction(operand, ...) {param = min(index...), ...}
-             | "start" token "=" call | "wait" token         -- asynchronous calls
+             | "start" token "=" call | "wait" token         -- asynchronous calls; a wait is for all of its token
              | "barrier" unit                                -- all units of a kind meet
              | "fetch" place ["to write"]                    -- will be used soon: a hint, changes nothing
              | "when" condition, ... ":" node* ["else" node*]
@@ -144,7 +144,8 @@ class Alloc:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Begin an asynchronous call; ``token`` names it for ``Wait``."""
+    """Begin an asynchronous call; ``token`` names it for ``Wait``. Several calls may share a token, which is started
+    again before it is waited for: a fill of many copies is one thing to wait for."""
 
     token: str
     call: Call
@@ -152,7 +153,7 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """The started call has ended after this."""
+    """All calls that were started with the token have ended after this; there is at least one."""
 
     token: str
 

@@ -69,7 +69,7 @@ class _Evaluator:
         self.sizes = {name: constant(sizes[name]) for name in nest.sizes}
         self.storage: dict[str, Array] = {}
         self.buffers: dict[str, Buffer] = {}
-        self.pending: dict[str, Callable[[], None]] = {}
+        self.pending: dict[str, list[Callable[[], None]]] = {}
         self.registers = {o.buffer for call in calls(nest.body) for o in call.operands if isinstance(o, Cell)}
         self.functions: dict[tuple[str, tuple[int, ...]], Run] = {}
 
@@ -168,17 +168,16 @@ class _Evaluator:
         step, token = self.call(node.call), node.token
 
         def run(env: Env) -> None:
-            if token in self.pending:
-                raise CodegenError(f"call '{token}' is started again before it is waited for")
             then = dict(env)
-            self.pending[token] = lambda: step(then)
+            self.pending.setdefault(token, []).append(lambda: step(then))
 
         return run
 
     def finish(self, token: str) -> None:
         if token not in self.pending:
             raise CodegenError(f"wait for '{token}', which is not started")
-        self.pending.pop(token)()
+        for call in self.pending.pop(token):
+            call()
 
     # -- calls
 

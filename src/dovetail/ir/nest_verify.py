@@ -85,7 +85,8 @@ class _Verifier:
         self.machine = machine
         self.buffers: dict[str, Buffer] = {}
         self.names: set[str] = set(nest.sizes)
-        self.tokens: dict[str, bool] = {}
+        self.started: set[str] = set()
+        self.waited: set[str] = set()
         self.inside_parallel = False
 
     def nest(self) -> None:
@@ -97,9 +98,14 @@ class _Verifier:
             if name not in self.buffers:
                 raise CodegenError(f"'{name}' is written but is no argument")
         self.nodes(self.whole.body)
-        unfinished = [t for t, waiting in self.tokens.items() if waiting]
-        if unfinished:
-            raise CodegenError(f"call '{unfinished[0]}' is started but never waited for")
+        self.tokens()
+
+    def tokens(self) -> None:
+        """Each token is started and waited for somewhere; in which order, only a run can say."""
+        for token in sorted(self.started - self.waited):
+            raise CodegenError(f"call '{token}' is started but never waited for")
+        for token in sorted(self.waited - self.started):
+            raise CodegenError(f"wait for '{token}', which is not started")
 
     def nodes(self, nodes: tuple[Node, ...]) -> None:
         for node in nodes:
@@ -120,14 +126,12 @@ class _Verifier:
             self.nodes(node.body)
             self.nodes(node.otherwise)
         elif isinstance(node, Start):
-            self.tokens[node.token] = True
+            self.started.add(node.token)
             self.call(node.call)
         elif isinstance(node, Fetch):
             self.fetch(node)
         elif isinstance(node, Wait):
-            if not self.tokens.get(node.token):
-                raise CodegenError(f"wait for '{node.token}', which is not started")
-            self.tokens[node.token] = False
+            self.waited.add(node.token)
         else:
             self.barrier(node)
 

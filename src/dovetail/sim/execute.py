@@ -57,7 +57,7 @@ class Execution:
         if instruction.broadcast:
             self.check_broadcast(instruction, call)
         if token:
-            self.check_start(instruction, call, token)
+            self.check_start(instruction, call)
         values = tuple(min(self.number(i) for i in indices) for _, indices in call.params)
         prepared = self.prepare(instruction, call, values)
         held = [self.buffers[o.buffer] for o in call.operands if isinstance(o, Cell | Place)]
@@ -181,13 +181,10 @@ class Execution:
             segment.locks.append(Lock(token, call, span.moved(first), writes))
             segments.append(segment)
 
-    def check_start(self, instruction: Instruction, call: Call, token: str) -> None:
+    def check_start(self, instruction: Instruction, call: Call) -> None:
         if not instruction.is_async:
             hint = f"async = true in {instruction.source}, or a plain call"
             raise SimulationError(f"start of {instruction.name}, which is not asynchronous", where=str(call), hint=hint)
-        if (token, *self.unit) in self.pending:
-            what = f"'{token}' is started again before it is waited for"
-            raise SimulationError(what, where=self.where(call), hint="wait for it, or use another token")
 
     def check_broadcast(self, instruction: Instruction, call: Call) -> None:
         written = instruction.program.statements[-1].out.tensor

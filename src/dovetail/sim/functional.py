@@ -4,7 +4,8 @@
     addresses   from ``allocate``; an operand in a scratchpad starts at a multiple of the memory's ``align``
     parallel    iteration v runs on unit v modulo their number; outside of one, every unit does the same
     broadcast   all units that take part make the call and each receives the data
-    start       the copy owns its destination, and forbids writes to its source, until the wait
+    start       the copy owns its destination, and forbids writes to its source, until the wait; so two copies under
+                way never share a destination, of one token or of two
 
 A broken rule is a ``SimulationError`` that names the call, the loops' values and the place; nothing is returned.
 """

@@ -8,8 +8,8 @@
                served; a call holds its pipe until its last byte has passed. Caches, and what lies behind them, have
                no ports
     latency    the result is there ``latency`` after the start, and not before the pipe is let go
-    start      does not hold up the unit that issues it; wait does, until the result is there. A plain call of an
-               asynchronous instruction is a start and a wait
+    start      does not hold up the unit that issues it; wait does, until the results of all calls that were
+               started with its token are there. A plain call of an asynchronous instruction is a start and a wait
     barrier    waits until all plain calls before it have their results
     sharing    units that do the same at the same time and share a pipe or a port are served together, one after
                the other; of those that a broadcast reaches only the first is served and all have the result
@@ -214,9 +214,7 @@ class Issuer:
     def advance(self, step: CallStep, cost: CallCost, lane: Lane, issued: int, start: int, end: int, done: int) -> None:
         """The lane goes on."""
         if step.token:
-            if step.token in lane.tokens:
-                raise SimulationError(f"'{step.token}' is started again before it is waited for", where=str(step.call))
-            lane.tokens[step.token] = done
+            lane.tokens[step.token] = max(done, lane.tokens.get(step.token, 0))
             lane.clock = max(lane.clock, issued)
             return
         if step.instruction.is_async:

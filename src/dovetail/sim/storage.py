@@ -36,6 +36,8 @@ class Span:
     def meets(self, other: Span) -> bool:
         if self.low > other.high or other.low > self.high:
             return False
+        if self.places is None and other.places is None:
+            return True
         return bool(np.isin(self._all(), other._all()).any())
 
     def _all(self) -> IntArray:

@@ -92,8 +92,11 @@ def test_a_started_call_takes_effect_at_its_wait() -> None:
     assert run(with_r(load, store, Wait("t"))).tolist()[:4] != [4, 5, 6, 7]
     with pytest.raises(CodegenError, match="never waited for"):
         run(with_r(load))
-    with pytest.raises(CodegenError, match="started again"):
-        run(with_r(load, load))
+
+
+def test_a_wait_is_for_all_calls_of_its_token_in_the_order_they_were_started() -> None:
+    first, second = (Start("t", call("load", place("x", at), R)) for at in (4, 2))
+    assert run(with_r(first, second, Wait("t"), call("store", R, place("y", 0)))).tolist()[:4] == [2, 3, 4, 5]
 
 
 def test_each_cell_of_a_register_buffer_is_its_own() -> None:

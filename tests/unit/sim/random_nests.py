@@ -12,10 +12,11 @@ _HELD = (buffer("s", "scratchpad", "i8", 16, 4, 4), buffer("acc", "sums", "i32",
 
 
 class Maker:
-    """One nest per seed."""
+    """One nest per seed; with ``groups`` tokens are started several times before they are waited for."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, groups: bool = False) -> None:
         self.random = random.Random(seed)
+        self.groups = groups
         self.names = 0
         self.tokens = 0
         self.terms: dict[tuple[str, str], Index] = {}
@@ -29,13 +30,17 @@ class Maker:
             body = alloc(_HELD, *self.block((), 3))
         return Nest(product_arguments(64, 64, 64), (), (body,), ("y",))
 
-    def block(self, names: tuple[str, ...], depth: int) -> tuple[Node, ...]:
+    def block(self, names: tuple[str, ...], depth: int, started: tuple[str, ...] = ()) -> tuple[Node, ...]:
+        """``started`` tokens are waited for behind the block."""
         found: list[Node] = []
         waiting: list[str] = []
         for _ in range(self.random.randint(1, 4)):
             kind = self.random.random()
-            if depth > 0 and kind < 0.45:
-                found.append(self.loop(names, depth))
+            known = (*started, *waiting) if self.groups else ()
+            if known and self.random.random() < 0.3:
+                found.append(Start(self.random.choice(known), self.copy(names)))
+            elif depth > 0 and kind < 0.45:
+                found.append(self.loop(names, depth, known))
             elif depth >= 0 and kind < 0.55 and names:
                 body, other = self.block(names, -1), self.block(names, -1)
                 found.append(When((self.condition(names),), body, other if self.random.random() < 0.4 else ()))
@@ -49,7 +54,7 @@ class Maker:
                 found.append(self.compute(names))
         return (*found, *map(Wait, waiting))
 
-    def loop(self, names: tuple[str, ...], depth: int) -> Node:
+    def loop(self, names: tuple[str, ...], depth: int, started: tuple[str, ...] = ()) -> Node:
         self.names += 1
         name = f"v{self.names}"
         count = self.random.choice((1, 2, 3, 7, 12, 19))
@@ -63,7 +68,7 @@ class Maker:
                 lower = outer * 4
                 upper = (outer * 4 + 4, constant(self.random.randint(4, 30)))
         step, down = self.random.choice((1, 1, 2, 3)), self.random.random() < 0.2
-        body = self.block((*names, name), depth - 1)
+        body = self.block((*names, name), depth - 1, started)
         return loop(name, upper, *body, lower=lower, step=step, downward=down)
 
     def condition(self, names: tuple[str, ...]) -> Condition:

@@ -238,9 +238,35 @@ def test_a_buffer_that_ends_under_a_copy_is_refused() -> None:
     refused(nest, "buffer 's' ends while 't0' still writes it")
 
 
-def test_starting_twice_is_refused() -> None:
+def test_two_copies_under_way_to_one_place_are_refused() -> None:
     nest = small(loop("k", 2, BEGUN), Wait("t0"))
-    refused(nest, "'t0' is started again", "at k = 1")
+    refused(nest, "fill writes s: .* while the copy 't0' writes it", "at k = 1")
+
+
+def test_one_wait_is_for_every_copy_of_its_token() -> None:
+    """All tiles of both operands are copied in one loop, and multiplied after one wait."""
+    s, w = place("s", K, 0, 0), place("w", K, 0, 0)
+    filled = loop("k", 2, Start("t0", fill(s, place("a", 0, K * 4), 8)), Start("t0", fill(w, place("b", K * 4, 0), 4)))
+    multiplied = (call("clear", SUM), loop("k", 2, call("multiply", SUM, s, w)), *now("t2", DRAIN))
+    held = (buffer("s", "scratchpad", "i8", 2, 4, 4), buffer("w", "scratchpad", "i8", 2, 4, 4), ACC)
+    arrays = operands(4, 4, 8)
+
+    def nest(*body: Node) -> Nest:
+        return Nest(product_arguments(4, 4, 8), (), (alloc(held, *body),), ("y",))
+
+    found = simulate(nest(filled, Wait("t0"), *multiplied), machine(), arrays)
+    np.testing.assert_array_equal(found.arrays["y"], expected(arrays))
+    with pytest.raises(SimulationError, match="multiply reads s: .* while the copy 't0' writes it"):
+        simulate(nest(filled, *multiplied, Wait("t0")), machine(), arrays)
+
+
+def test_a_wait_that_comes_twice_is_refused() -> None:
+    refused(small(BEGUN, loop("k", 2, Wait("t0"))), "wait for 't0', which is not started", "at k = 1")
+
+
+def test_a_copy_that_the_last_iteration_leaves_under_way_is_refused() -> None:
+    nest = small(BEGUN, loop("k", 2, Wait("t0"), BEGUN))
+    refused(nest, "buffer 's' ends while 't0' still writes it")
 
 
 def test_a_plain_instruction_cannot_be_started() -> None:

@@ -67,6 +67,11 @@ def test_a_copy_is_there_after_its_latency() -> None:
     assert timed(begin("t", 0), Wait("t")).cycles == 24
 
 
+def test_a_wait_is_for_the_last_copy_of_its_token() -> None:
+    three = loop("k", 3, Start("t", fill(place("s", K, 0, 0), A, 64)))
+    assert timed(three, Wait("t")).cycles == 4 + 4 + 24
+
+
 def test_copies_queue_for_their_engine_and_overlap_their_latencies() -> None:
     assert timed(*fills(3)).cycles == 4 + 4 + 24
 
@@ -158,7 +163,16 @@ def test_closing_loops_changes_nothing(seed: int) -> None:
     """Cycles, busy cycles and bytes are those of stepping through every iteration, to the tick.
 
     The last seeds have units behind the others that come to a memory when a loop of the others is closed."""
-    nest, target = Maker(seed).nest(), machine("quad" if seed % 3 else "tile4")
+    closed_is_stepped(Maker(seed).nest(), seed)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_closing_loops_changes_nothing_where_tokens_are_started_several_times(seed: int) -> None:
+    closed_is_stepped(Maker(seed, groups=True).nest(), seed)
+
+
+def closed_is_stepped(nest: Nest, seed: int) -> None:
+    target = machine("quad" if seed % 3 else "tile4")
     quick = simulate_time(nest, target, most_events=0)
     full = simulate_time(nest, target, most_events=0, close_loops=False)
     assert quick.cycles == full.cycles
