@@ -51,11 +51,11 @@ class Frame:
         self.settled: tuple[int, ...] | None = None
         """The sizes that the arenas were last laid out for."""
 
-    def settle(self, sizes: Mapping[str, int]) -> None:
-        """Work memory for a call with these sizes; nothing to do when the last call had the same ones."""
+    def settle(self, sizes: Mapping[str, int]) -> bool:
+        """Work memory for a call with these sizes; False: the last call had the same ones, there was nothing to do."""
         values = tuple(sizes.values())
         if values == self.settled:
-            return
+            return False
         shared, private = self.code.shared_bytes(sizes), self.code.private_bytes(sizes)
         wanted = shared + private * self.threads + ALIGNMENT
         if self.arena.size < wanted:
@@ -66,6 +66,7 @@ class Frame:
             self.words[self.first_size + number] = value
         self.words[self.after : self.after + 3] = [start, start + shared, private]
         self.settled = values
+        return True
 
     def run(self) -> tuple[int, int]:
         """Run the kernel; what ``failure`` says."""

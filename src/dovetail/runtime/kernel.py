@@ -115,12 +115,14 @@ class Kernel:
         self._plain = self._plain_call()
 
     def _plain_call(self) -> PlainCall | None:
-        """For fixed sizes, one result, and constants that are bound or used as they lie."""
-        if self._names or self._inouts or len(self._results) != 1 or any(ahead for _, ahead, _ in self._places):
+        """For sizes that shapes tell, one result, and constants that are bound or used as they lie."""
+        if self._inouts or len(self._results) != 1 or any(ahead for _, ahead, _ in self._places):
             return None
-        if not layout_is_known():
+        told = {name for t in self._given for e in t.shape if e.is_affine and len(e.terms) == 1 for name in e.names()}
+        if not told.issuperset(self._names) or not layout_is_known():
             return None
-        self._frame.settle({})
+        if not self._names:
+            self._frame.settle({})
         read = [(p, slot) for p, (slot, _, _) in zip(self._wanted, self._places, strict=True)]
         return PlainCall(self._frame, self._lock, self._index_error, [*read, (self._results[0], self._written[0][1])])
 
@@ -184,7 +186,8 @@ class Kernel:
     def _run(
         self, frame: Frame, given: Sequence[Argument], results: Sequence[Argument], sizes: Mapping[str, int]
     ) -> tuple[int, int]:
-        frame.settle(sizes)
+        if frame.settle(sizes) and frame is self._frame and self._plain is not None:
+            self._plain.expect([extents(t, sizes) for t in (*self._given, *self.program.outputs)])
         words = frame.words
         moved: list[Array] = []
         for (slot, ahead, tensor), mine in zip(self._places, given, strict=True):

@@ -20,6 +20,7 @@ from dovetail.runtime.arrays import Parameter
 from dovetail.runtime.frame import Frame
 
 _DONE, _REFUSED, _FAILED = 0, 2, 3  # as dt_call returns them
+_NEVER = -1  # the extent of no array
 _C_CONTIGUOUS, _ALIGNED, _WRITEABLE = 0x1, 0x100, 0x400  # of NumPy's binary interface
 
 
@@ -93,7 +94,8 @@ def layout_is_known() -> bool:
 class PlainCall:
     """Calls of one kernel with the words of ``frame``, which ``lock`` protects.
 
-    ``parameters``: what is wanted of each argument, the result last, and its place among the words.
+    ``parameters``: what is wanted of each argument, the result last, and its place among the words. Where extents
+    are known at run time only, nothing is plain until ``expect`` has said which ones the frame is settled for.
     """
 
     def __init__(
@@ -105,7 +107,8 @@ class PlainCall:
     ) -> None:
         self._frame, self._index_error = frame, index_error
         self._acquire, self._release = lock.acquire, lock.release
-        self._extents = [(ctypes.c_int64 * len(p.shape))(*(n or 0 for n in p.shape)) for p, _ in parameters]
+        self._items = [p.numpy.itemsize for p, _ in parameters]
+        self._extents = [(ctypes.c_int64 * len(p.shape))() for p, _ in parameters]
         self._wanted = (_Wanted * len(parameters))(
             *(_wanted(p, slot, ctypes.addressof(e)) for (p, slot), e in zip(parameters, self._extents, strict=True))
         )
@@ -121,8 +124,15 @@ class PlainCall:
             status=frame.status_at,
             status_bytes=frame.status_bytes,
         )
+        self.expect([p.shape for p, _ in parameters])
         self._native = pool.plain_call()
         self._place = ctypes.c_void_p(ctypes.addressof(self._request))
+
+    def expect(self, shapes: Sequence[Sequence[int | None]]) -> None:
+        """From now on arrays of these shapes are plain; with None for an extent, none are."""
+        for wanted, place, item, shape in zip(self._wanted, self._extents, self._items, shapes, strict=True):
+            place[:] = [_NEVER if n is None else n for n in shape]
+            wanted.bytes = math.prod(place) * item
 
     def __call__(self, arrays: tuple[object, ...], out: object) -> bool:
         """Whether the kernel ran; it did not where the arguments are not plain, or another caller is inside."""
@@ -150,6 +160,5 @@ def _wanted(parameter: Parameter, slot: int, extents: int) -> _Wanted:
         rank=len(parameter.shape),
         flags=_C_CONTIGUOUS | _ALIGNED | (_WRITEABLE if parameter.writable else 0),
         extents=extents,
-        bytes=math.prod(n or 0 for n in parameter.shape) * parameter.numpy.itemsize,
         slot=slot,
     )

@@ -117,6 +117,41 @@ def test_a_bound_constant_is_no_argument_any_more(arrays: tuple[Floats, Floats, 
     assert np.array_equal(c, a @ b)
 
 
+SIZED = """size m in 1..40  in a: f32[m, 8]  in b: f32[8, 16]  out c: f32[m, 16]
+for i<m, j<16, k<8: c[i, j] += a[i, k] * b[k, j]"""
+
+
+def sized_arrays(rows: int) -> tuple[Floats, Floats, Floats]:
+    rng = np.random.default_rng(rows)
+    a, b = (rng.integers(-4, 5, shape).astype(np.float32) for shape in ((rows, 8), (8, 16)))
+    return a, b, np.full((rows, 16), np.nan, np.float32)
+
+
+def test_run_time_sizes_are_plain_while_they_stay_the_same() -> None:
+    kernel = compile(program(SIZED), threads=2)
+    a, b, c = sized_arrays(5)
+    assert not ran_plainly(kernel, a, b, out=c) and np.isnan(c).all()
+    kernel(a, b, out=c)
+    assert ran_plainly(kernel, 2 * a, b, out=c) and np.array_equal(c, 2 * a @ b)
+    for rows in (7, 5, 40, 1):
+        a, b, c = sized_arrays(rows)
+        assert not ran_plainly(kernel, a, b, out=c) and np.isnan(c).all()
+        assert np.array_equal(kernel(a, b, out=c), a @ b)
+        assert not ran_plainly(kernel, a, b, out=np.zeros((rows + 1, 16), np.float32))
+    over = np.zeros((1, 16), np.float32)
+    assert not ran_plainly(kernel, over[:, :8].reshape(1, 8), b, out=over)
+    with pytest.raises(CallError, match=r"outside 1\.\.40"):
+        kernel(*sized_arrays(41)[:2], out=np.zeros((41, 16), np.float32))
+
+
+def test_a_size_that_only_the_caller_knows_is_asked_for_every_time() -> None:
+    kernel = compile(program("size m in 1..9  in x: f32[4]  out y: f32[m, 4]\nfor i<m, j<4: y[i, j] = x[j]"), threads=1)
+    x, y = np.arange(4, dtype=np.float32), np.zeros((3, 4), np.float32)
+    assert np.array_equal(kernel(x, out=y, sizes={"m": 3}), np.tile(x, (3, 1)))
+    with pytest.raises(CallError, match="the value of size 'm' is unknown"):
+        kernel(x, out=y)
+
+
 def test_callers_on_several_threads_do_not_meet(kernel: Kernel) -> None:
     rng = np.random.default_rng(1)
     cases = [[rng.integers(-4, 5, s).astype(np.float32) for s in ((6, 8), (8, 16))] for _ in range(64)]
