@@ -17,14 +17,16 @@ from dovetail.schedule.tile_plan import TilePlan, best_tile_plan
 from dovetail.schedule.tiling import SMALL, Tiling, tilings
 from dovetail.targets.model import Target
 
-SMALL_SIZES = (1, 16)
-"""Run-time sizes up to which another plan may be better than the one for the whole range."""
+SMALL_SIZES = (1, 4, 16)
+"""Run-time sizes up to which another plan may be better than the one for the whole range: vectors, one register tile
+of rows, a few."""
 
 
 def default_plan(program: Program, target: Target, threads: int, tile_fits: tuple[Fit, ...] = ()) -> Plan:
     """How to run ``program`` on ``threads`` units of ``target``; ``tile_fits`` compete with plans of single vectors.
 
-    Small run-time sizes get plans of their own.
+    Small run-time sizes get plans of their own, each for the largest of them: a register tile of all its rows does
+    fewer rows in one go as well, while one of fewer rows would have to pass over the other operand again.
     """
     whole = _plan(program, target, threads, tile_fits)
     ahead = [h for h in whole.holds if h.ahead]
@@ -32,9 +34,10 @@ def default_plan(program: Program, target: Target, threads: int, tile_fits: tupl
     for size in program.sizes[:1]:
         for most in SMALL_SIZES:
             if size.low <= most and most * 8 <= size.high:
-                sizes = tuple(replace(s, high=most) if s is size else s for s in program.sizes)
+                sizes = tuple(replace(s, low=most, high=most) if s is size else s for s in program.sizes)
                 plan = _plan(replace(program, sizes=sizes), target, threads, tile_fits)
                 if [h for h in plan.holds if h.ahead] == ahead and plan != whole:
+                    cases = [case for case in cases if case.plan != plan]
                     cases.append(Case(size.name, most, plan))
     return replace(whole, cases=tuple(cases))
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dovetail.base.errors import PlanError
-from dovetail.ir.plan import Case, plan_from_json
+from dovetail.ir.plan import Case, Hold, Leaf, Plan, Tile, plan_from_json
 from dovetail.pipeline import compile, program
 from dovetail.schedule.default import default_plan
 from dovetail.schedule.lower.build import build_nest
@@ -28,9 +28,27 @@ def test_one_kernel_is_exact_on_both_sides_of_every_border() -> None:
     kernel = compile(program(TEXT), threads=2, cache=False)
     rng = np.random.default_rng(0)
     b = rng.integers(-4, 5, (40, 56)).astype(np.float32)
-    for m in (1, 2, 3, 15, 16, 17, 18, 131, 300):
+    for m in (1, 2, 3, 4, 5, 6, 7, 15, 16, 17, 18, 131, 300):
         a = rng.integers(-4, 5, (m, 40)).astype(np.float32)
         assert np.array_equal(kernel(a, b), a @ b)
+
+
+def test_a_case_has_a_register_tile_for_the_largest_of_its_sizes() -> None:
+    wide = TEXT.replace("40", "512").replace("56", "512")
+    plan = default_plan(program(wide), load_target("x86-64-v3"), 2)
+    case = next(case for case in plan.cases if case.most == 4)
+    assert "of 0.i by 4" in str(case.plan)
+
+
+def test_rows_that_are_left_over_share_their_loads() -> None:
+    """Three rows of a tile of four are one piece: each vector of b is loaded once for all of them, as for four."""
+    target = load_target("x86-64-v3")
+    steps = Tile("kt", ((0, "k"),), 1, (Leaf(0, "j", 8),))
+    columns = Tile("jt", ((0, "j"),), 8, (steps,), holds=(Hold("c", "registers"),))
+    plan = Plan((Tile("it", ((0, "i"),), 4, (columns,)),))
+    three, four = (program(TEXT.replace("1..300", f"{m}..{m}")) for m in (3, 4))
+    loads = [str(build_nest(p, plan, target)).count("call load.f32x8(") for p in (three, four)]
+    assert loads == [1, 1]
 
 
 def test_a_case_outside_the_range_of_its_size_is_refused() -> None:

@@ -182,7 +182,7 @@ def _never_unless(holds: bool) -> tuple[Condition, ...]:
 
 
 def _dynamic(shop: Workshop, tile: Tile, state: State, extent: Index) -> tuple[Node, ...]:
-    """Iterations known at run time: whole tiles, then the edge by halves, or by masks along lanes."""
+    """Iterations known at run time: whole tiles, then the edge: by its size, by halves, or by masks along lanes."""
     whole = simplify(extent // tile.step, state.ranges)
     top = interval(whole, state.ranges)
     found: tuple[Node, ...] = ()
@@ -207,6 +207,8 @@ def _dynamic_edge(shop: Workshop, tile: Tile, state: State, whole: Index, extent
         return (When((Condition(rest - 1),), edge),) if edge else ()
     if _lanes_only(tile):
         return _masked_edge(shop, tile, state, start, rest)
+    if tile.step <= PEEL and not any(set(t.loops) & set(tile.loops) for t in _tiles(tile.body)):
+        return _edge_by_size(shop, tile, state, start, rest)
     found: tuple[Node, ...] = ()
     size = 1 << (tile.step - 1).bit_length() >> 1
     most = interval(rest, state.ranges)
@@ -218,6 +220,19 @@ def _dynamic_edge(shop: Workshop, tile: Tile, state: State, whole: Index, extent
             piece = _inside(shop, tile, state, _Round(done, size, done, (last,)))
             found = _meeting(shop, state, found, (When((there,), piece),) if piece else ())
         size //= 2
+    return found
+
+
+def _edge_by_size(shop: Workshop, tile: Tile, state: State, start: Index, rest: Index) -> tuple[Node, ...]:
+    """``rest`` iterations that a leaf spreads out: one piece for each number of them, so that they share their loads.
+
+    In parts they would read again what all of them need, with fewer results in flight."""
+    found: tuple[Node, ...] = ()
+    least, most = interval(rest, state.ranges) or (0, tile.step - 1)
+    for size in range(max(1, least), most + 1):
+        piece = _inside(shop, tile, state, _Round(start, size, start))
+        there = (Condition(rest - size), Condition(constant(size) - rest))
+        found = _meeting(shop, state, found, (When(there, piece),) if piece else ())
     return found
 
 
