@@ -5,19 +5,23 @@ compared by these moves:
 
     conditions, bounds, parameters    must not move, or be decided the same way over the whole range skipped
     places in one buffer              must all move alike, so that what overlaps keeps overlapping
+
+Quotients and remainders move by constants over a stride of their period, ``t % 2`` over two iterations. One whose
+period is long for the loop, ``(t + 1) % 64`` of 64 iterations, may move as it does between two of its jumps instead;
+then no jump may lie in the range skipped. Places of copies alone do not decide anything.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from math import gcd, lcm
+from math import gcd
 
 from dovetail.ir.index import Access, Condition, Index, Quotient
 from dovetail.ir.interval import interval
 from dovetail.sim.steps import AllocStep, BarrierStep, CallStep, LoopStep, ParallelStep, Step, WaitStep, WhenStep
 
-_MOST_STRIDE = 4096
+MOST_STRIDE = 4096
 Ranges = dict[str, tuple[int, int]]
 
 
@@ -30,7 +34,14 @@ class Inner:
     upper: tuple[Index, ...]
 
 
-Check = Inner | Condition | tuple[Index, ...]
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """A quotient that must not change."""
+
+    quotient: Index
+
+
+Check = Inner | Condition | Fixed | tuple[Index, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +53,8 @@ class Facts:
     moves: Mapping[str, int | None]
     """Buffer -> elements by which its places move in a stride; None when they do not move alike."""
     checks: tuple[Check, ...]
-    """In the order of the body: loops inside, conditions that must be decided alike, and groups of indices of which
-    one must never be negative."""
+    """In the order of the body: loops inside, conditions that must be decided alike, quotients that must not change,
+    and groups of indices of which one must never be negative."""
     is_regular: bool
     """Whether iterations can be skipped at all."""
 
@@ -64,18 +75,20 @@ class Facts:
         return True
 
 
-def facts(var: str, delta: int, body: tuple[Step, ...], stride: int = 0) -> Facts:
-    """About a loop whose ``var`` moves by ``delta`` in each iteration; ``stride`` 0 lets it be found."""
-    wanted = stride or _stride(var, delta, body)
-    analysis = _Analysis({var: delta * wanted})
+def facts(var: str, delta: int, body: tuple[Step, ...], most: int = MOST_STRIDE) -> Facts:
+    """About a loop whose ``var`` moves by ``delta`` in each iteration, over a stride of at most ``most``."""
+    synchronous = frozenset(_synchronous(body))
+    stride = _stride(var, delta, body, synchronous, most)
+    analysis = _Analysis({var: delta * stride}, synchronous)
     analysis.steps(body)
-    regular = analysis.is_regular and wanted <= _MOST_STRIDE
-    regular = regular and all(analysis.moves[name] is not None for name in analysis.synchronous & analysis.written)
-    return Facts(wanted, analysis.moves, tuple(analysis.checks), regular)
+    regular = analysis.is_regular and all(analysis.moves[name] is not None for name in synchronous & analysis.written)
+    return Facts(stride, analysis.moves, tuple(analysis.checks), regular)
 
 
-def move(index: Index, moves: Mapping[str, int]) -> int | None:
-    """By how much ``index`` changes when names move; None where that is no constant."""
+def move(index: Index, moves: Mapping[str, int], fixed: list[Fixed] | None = None) -> int | None:
+    """By how much ``index`` changes when names move; None where that is no constant.
+
+    Given ``fixed``, quotients that do not move by a constant are put there, to be kept from changing."""
     total = 0
     for atom, c in index.terms:
         if isinstance(atom, str):
@@ -83,10 +96,13 @@ def move(index: Index, moves: Mapping[str, int]) -> int | None:
             continue
         if isinstance(atom, Access):
             return None
-        inner = move(atom.index, moves)
-        if inner is None or inner % atom.divisor:
+        inner = move(atom.index, moves, fixed)
+        if inner is None or (inner % atom.divisor and fixed is None):
             return None
-        if isinstance(atom, Quotient):
+        if inner % atom.divisor and fixed is not None:
+            fixed.append(Fixed(atom.index // atom.divisor))
+            total += 0 if isinstance(atom, Quotient) else c * inner
+        elif isinstance(atom, Quotient):
             total += c * (inner // atom.divisor)
     return total
 
@@ -96,9 +112,9 @@ class _Analysis:
     """One walk over a body, with how far each name moves."""
 
     names: dict[str, int]
+    synchronous: frozenset[str]
     moves: dict[str, int | None] = field(default_factory=dict)
     checks: list[Check] = field(default_factory=list)
-    synchronous: set[str] = field(default_factory=set)
     written: set[str] = field(default_factory=set)
     is_regular: bool = True
 
@@ -129,10 +145,8 @@ class _Analysis:
                 continue
             if number == step.written:
                 self.written.add(operand.buffer)
-            if not step.instruction.is_async:
-                self.synchronous.add(operand.buffer)
             if operand.offset is not None:
-                found = move(operand.offset, self.names)
+                found = self.moved(operand.offset) if operand.buffer in self.synchronous else None
                 alike = self.moves.setdefault(operand.buffer, found) == found
                 self.moves[operand.buffer] = found if alike else None
             else:
@@ -161,59 +175,81 @@ class _Analysis:
         self.steps(step.body)
         self.steps(step.otherwise)
 
+    def moved(self, index: Index) -> int | None:
+        """How far an index moves, where need be between two of its jumps."""
+        found = move(index, self.names)
+        if found is None:
+            fixed: list[Fixed] = []
+            found = move(index, self.names, fixed)
+            self.checks.extend(fixed if found is not None else ())
+        return found
+
     def bounds(self, indices: tuple[Index, ...], wanted: int) -> None:
         """The smallest of ``indices`` moves by ``wanted``: those that do not must never be the smallest."""
         steady = [i for i in indices if move(i, self.names) == wanted]
         if not steady:
+            steady = [i for i in indices if self.moved(i) == wanted]
+        if not steady:
             self.is_regular = False
             return
         for index in indices:
-            if move(index, self.names) != wanted:
+            if index not in steady:
                 self.checks.append(tuple(index - other for other in steady))
 
 
-def _stride(var: str, delta: int, body: tuple[Step, ...]) -> int:
-    """The fewest iterations after which every quotient and remainder has moved by a whole number."""
+def _synchronous(body: tuple[Step, ...]) -> Iterator[str]:
+    """The buffers of plain calls: only there does a place decide what waits for what."""
+    for step in body:
+        if isinstance(step, CallStep) and not step.instruction.is_async:
+            yield from (o.buffer for o in step.operands if o is not None)
+        elif isinstance(step, LoopStep | ParallelStep | AllocStep):
+            yield from _synchronous(step.body)
+        elif isinstance(step, WhenStep):
+            yield from _synchronous((*step.body, *step.otherwise))
+
+
+def _stride(var: str, delta: int, body: tuple[Step, ...], synchronous: frozenset[str], most: int) -> int:
+    """The fewest iterations after which every quotient and remainder has moved by a whole number.
+
+    Those that would make them more than ``most`` are left out."""
     found, names = 1, {var: delta}
-    for index in _indices(body, names):
-        found = lcm(found, _whole(index, names))
-        if found > _MOST_STRIDE:
-            break
+    for index in _indices(body, names, synchronous):
+        found = _whole(index, names, found, most)
     return found
 
 
-def _whole(index: Index, names: Mapping[str, int]) -> int:
-    found = 1
+def _whole(index: Index, names: Mapping[str, int], stride: int, most: int) -> int:
+    """``stride`` made longer, up to ``most``, until the quotients and remainders of an index move by whole numbers."""
     for atom, _ in index.terms:
         if isinstance(atom, str | Access):
             continue
-        found = lcm(found, _whole(atom.index, names))
-        moved = move(atom.index, names)
-        if moved is None:
-            found = lcm(found, atom.divisor)
-        elif moved % atom.divisor:
-            found = lcm(found, atom.divisor // gcd(atom.divisor, moved))
-    return found
+        stride = _whole(atom.index, names, stride, most)
+        moved = move(atom.index, {name: distance * stride for name, distance in names.items()})
+        if moved is not None and moved % atom.divisor:
+            longer = stride * (atom.divisor // gcd(atom.divisor, moved))
+            stride = longer if longer <= most else stride
+    return stride
 
 
-def _indices(body: tuple[Step, ...], names: dict[str, int]) -> Iterator[Index]:
-    """Every index of a body; loops whose start moves are added to ``names`` on the way."""
+def _indices(body: tuple[Step, ...], names: dict[str, int], synchronous: frozenset[str]) -> Iterator[Index]:
+    """Every index of a body that decides something; loops whose start moves are added to ``names`` on the way."""
     for step in body:
         if isinstance(step, CallStep):
             yield from (i for indices in step.params for i in indices)
-            yield from (o.offset for o in step.operands if o is not None and o.offset is not None)
+            held = (o for o in step.operands if o is not None and o.buffer in synchronous)
+            yield from (o.offset for o in held if o.offset is not None)
         elif isinstance(step, LoopStep):
             yield from (*step.lower, *step.upper)
             names[step.var] = (move(step.lower[0], names) or 0) if step.lower else 0
-            yield from _indices(step.body, names)
+            yield from _indices(step.body, names, synchronous)
         elif isinstance(step, ParallelStep):
             yield from step.extent
-            yield from _indices(step.body, names)
+            yield from _indices(step.body, names, synchronous)
         elif isinstance(step, WhenStep):
             yield from (c.index for c in step.conditions)
-            yield from _indices((*step.body, *step.otherwise), names)
+            yield from _indices((*step.body, *step.otherwise), names, synchronous)
         elif isinstance(step, AllocStep):
-            yield from _indices(step.body, names)
+            yield from _indices(step.body, names, synchronous)
 
 
 def _inner_range(inner: Inner, ranges: Ranges) -> tuple[int, int] | None:
@@ -224,7 +260,7 @@ def _inner_range(inner: Inner, ranges: Ranges) -> tuple[int, int] | None:
     return None if low is None or high is None else (low, max(low, high - 1))
 
 
-def _decided(guard: Condition | tuple[Index, ...], ranges: Ranges) -> bool:
+def _decided(guard: Condition | Fixed | tuple[Index, ...], ranges: Ranges) -> bool:
     if isinstance(guard, Condition):
         found = interval(guard.index, ranges)
         if found is None:
@@ -232,5 +268,8 @@ def _decided(guard: Condition | tuple[Index, ...], ranges: Ranges) -> bool:
         if guard.equal:
             return found[0] == found[1] or not found[0] <= 0 <= found[1]
         return found[0] >= 0 or found[1] < 0
+    if isinstance(guard, Fixed):
+        found = interval(guard.quotient, ranges)
+        return found is not None and found[0] == found[1]
     spans = [interval(index, ranges) for index in guard]
     return any(span is not None and span[0] >= 0 for span in spans)

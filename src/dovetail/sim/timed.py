@@ -21,7 +21,7 @@ from dovetail.sim.costs import Costs
 from dovetail.sim.issue import Event, Group, Issuer
 from dovetail.sim.lanes import fork, join
 from dovetail.sim.operands import target_shapes
-from dovetail.sim.repeat import Facts, facts
+from dovetail.sim.repeat import MOST_STRIDE, Facts, facts
 from dovetail.sim.report import Timing, timing
 from dovetail.sim.steps import (
     AllocStep,
@@ -206,7 +206,7 @@ class _Runner:
 
     def close(self, rounds: _Rounds, active: list[Lane], number: int) -> int:
         """How many of the iterations after ``number`` were taken in one step, because they repeat earlier ones."""
-        known = self.facts(rounds.body, rounds.var, rounds.delta)
+        known = self.facts(rounds.body, rounds.var, rounds.delta, _longest_stride(max(rounds.counts.values())))
         left = min([rounds.counts[lane.number] for lane in active]) - number
         if not known.is_regular or left < known.stride or number % known.stride:
             return 0
@@ -244,12 +244,17 @@ class _Runner:
             text = f"{iterations} iterations of {rounds.var} like those before"
             issuer.events.append(Event(text, "repeats", active[0].number, start, start + ticks, is_repeat=True))
 
-    def facts(self, body: tuple[Step, ...], var: str, delta: int, stride: int = 0) -> Facts:
-        key = (id(body), delta, stride)
+    def facts(self, body: tuple[Step, ...], var: str, delta: int, most_stride: int) -> Facts:
+        key = (id(body), delta, most_stride)
         found = self._facts.get(key)
         if found is None:
-            found = self._facts[key] = facts(var, delta, body, stride)
+            found = self._facts[key] = facts(var, delta, body, most_stride)
         return found
+
+
+def _longest_stride(iterations: int) -> int:
+    """A stride that a loop has several of; a power of two, so that loops of many lengths share what is known."""
+    return min(MOST_STRIDE, max(8, 1 << (iterations // 4).bit_length()))
 
 
 def _most(hold: Callable[[int], bool], most: int) -> int:

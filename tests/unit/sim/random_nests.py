@@ -12,7 +12,8 @@ _HELD = (buffer("s", "scratchpad", "i8", 16, 4, 4), buffer("acc", "sums", "i32",
 
 
 class Maker:
-    """One nest per seed; with ``groups`` tokens are started several times before they are waited for."""
+    """One nest per seed. With ``groups`` tokens are started several times before they are waited for, and places and
+    counts jump where the next of an outer loop begins."""
 
     def __init__(self, seed: int, groups: bool = False) -> None:
         self.random = random.Random(seed)
@@ -57,7 +58,7 @@ class Maker:
     def loop(self, names: tuple[str, ...], depth: int, started: tuple[str, ...] = ()) -> Node:
         self.names += 1
         name = f"v{self.names}"
-        count = self.random.choice((1, 2, 3, 7, 12, 19))
+        count = self.random.choice((1, 2, 3, 7, 12, 40 if self.groups else 19))
         lower: Index = constant(0)
         upper: tuple[Index, ...] = (constant(count),)
         if names and self.random.random() < 0.3:
@@ -86,6 +87,9 @@ class Maker:
         return total
 
     def term(self, name: str) -> Index:
+        if self.groups and self.random.random() < 0.25:
+            outer, ahead = self.random.choice((4, 7, 19)), self.random.randint(0, 1)
+            return (variable(name) + ahead) // outer % self.random.choice((2, 3, 8))
         kind = self.random.random()
         if kind < 0.4:
             return variable(name) * self.random.choice((1, 1, 2, -1))
@@ -103,6 +107,8 @@ class Maker:
         rows: tuple[Index, ...] = (constant(4),)
         if names and self.random.random() < 0.4:
             rows = (constant(4), variable(self.random.choice(names)) + 1)
+        if names and self.groups and self.random.random() < 0.4:
+            rows = (constant(4), (variable(self.random.choice(names)) + 1) % 12 * -1 + 12)
         return call("fill", place("s", tile, 0, 0), where, ld=64, m=rows, n=4)
 
     def compute(self, names: tuple[str, ...]) -> Call:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dovetail.base.errors import LimitError, SimulationError, TargetError
-from dovetail.ir.index import Access, Condition, affine, constant, variable
+from dovetail.ir.index import Access, Condition, Index, affine, constant, variable
 from dovetail.ir.nest import Barrier, Nest, Node, Start, Wait, When
 from dovetail.sim.costs import cost_ticks
 from dovetail.sim.report import Timing, chrome_trace, table, write_chrome_trace
@@ -252,6 +252,27 @@ def test_a_large_product_is_timed_in_less_than_two_seconds() -> None:
     assert found.instruction("matmul16").calls == 64**3
     assert found.instruction("copy_in").calls == 2 * 64**3
     assert found.stepped_calls < 100
+
+
+def test_places_that_look_ahead_over_three_loops_close_them_all() -> None:
+    """The next operands are found from one count t + 1 of all iterations; 64 x 64 x 64 of them."""
+    count = variable("i") * 4096 + variable("j") * 64 + K
+
+    def begin(t: Index) -> tuple[Node, ...]:
+        row, column, at = t // 4096 * 4, t // 64 % 64 * 4, t % 64 * 4
+        return (
+            Start("t", fill(place("s", t % 2, 0, 0), place("a", row, at), 256)),
+            Start("t", fill(place("s", (t + 2) // 64 % 2 + 2, 0, 0), place("b", at, column), 256)),
+        )
+
+    more = When((Condition(-count + (64**3 - 2)),), begin(count + 1))
+    places = place("s", count % 2, 0, 0), place("s", 4, 0, 0)
+    inner = loop("k", 64, Wait("t"), more, call("multiply", place("acc", 0, 0, 0), *places))
+    start = time.perf_counter()
+    found = timed(*begin(constant(0)), loop("i", 64, loop("j", 64, inner)))
+    assert time.perf_counter() - start < 1
+    assert found.instruction("fill").calls == 2 * 64**3
+    assert found.stepped_calls < 2000
 
 
 def test_data_that_decides_the_time_is_refused() -> None:
