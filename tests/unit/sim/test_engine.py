@@ -73,7 +73,7 @@ def test_the_product_is_exact(ahead: bool) -> None:
 
 def test_a_wait_that_is_missing_is_found() -> None:
     arrays = {"a": np.ones((64, 192), np.float32), "b": np.ones((192, 64), np.float32)}
-    with pytest.raises(SimulationError, match="gemm reads .* while the copy 't0' writes it"):
+    with pytest.raises(SimulationError, match=r"gemm reads .* while the copy 't0' writes it"):
         simulate(product(64, 64, 192, waits=False), TARGET, arrays)
 
 

@@ -256,7 +256,7 @@ def test_one_wait_is_for_every_copy_of_its_token() -> None:
 
     found = simulate(nest(filled, Wait("t0"), *multiplied), machine(), arrays)
     np.testing.assert_array_equal(found.arrays["y"], expected(arrays))
-    with pytest.raises(SimulationError, match="multiply reads s: .* while the copy 't0' writes it"):
+    with pytest.raises(SimulationError, match=r"multiply reads s: .* while the copy 't0' writes it"):
         simulate(nest(filled, *multiplied, Wait("t0")), machine(), arrays)
 
 
