@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -49,9 +49,6 @@ from dovetail.targets.model import Target
 
 T = TypeVar("T")
 TURN_SECONDS = 0.0002
-_turns: list[float] = []
-"""The interpreter's usual interval, then one entry for each compilation that has shortened it."""
-_turns_lock = threading.Lock()
 UNCHECKED = Certificate("", "", "", ())
 
 
@@ -88,7 +85,8 @@ def compile(
     threads = _threads(threads, machine)
     _check(program, machine, constants or {})
     work = _Compilation(program, machine, threads, open_cache() if cache else None)
-    kernel = work.kernel(plan)
+    with _undisturbed:
+        kernel = work.kernel(plan)
     if constants:
         work.time("constants", lambda: kernel.bind(constants))
     return kernel
@@ -135,14 +133,14 @@ class _Compilation:
         if kept is not None:
             return self.loaded(flat, plan, kept)
         nest = self.time("nest", lambda: build_nest(flat, plan, self.target))
-        with ThreadPoolExecutor(1) as worker, _taking_turns():
+        with ThreadPoolExecutor(1) as worker:
             code = self.code(nest, worker)
             kernel = cache(lambda: self.loaded(flat, plan, code()))
             subject = Subject(self.program, flat, plan, nest, self.target, self.threads, kernel, self.uncertified)
             certificate = self.time("certificate", lambda: certify(subject))
-        kernel().certificate = certificate
-        self.time("cache", lambda: self.shelf.keep_kernel(plan, replace(code(), certificate=certificate)))
-        return kernel()
+        made = replace(code(), certificate=certificate)
+        self.time("cache", lambda: self.shelf.keep_kernel(plan, made))
+        return self.certified(flat, kernel(), certificate)
 
     def plan(self, flat: Program) -> Plan:
         return default_plan(flat, self.target, self.threads, tile_fits(flat, self.target))
@@ -157,17 +155,15 @@ class _Compilation:
     def loaded(self, flat: Program, plan: Plan, made: Stored) -> Kernel:
         code = self.time("load", lambda: self.load(made))
         views = {t.name: tuple(e.const for e in t.shape) for t in flat.tensors if t.role is Role.CONST}
-        kernel = Kernel(
-            self.program,
-            plan,
-            self.target.name,
-            self.threads,
-            code,
-            made.certificate,
-            lambda: explain(flat, plan, self.target, self.threads, kernel.certificate),
-            views,
-            seconds=self.seconds,
-        )
+        parts = (self.program, plan, self.target.name, self.threads, code)
+        kernel = Kernel(*parts, UNCHECKED, lambda: "", views, seconds=self.seconds)
+        return self.certified(flat, kernel, made.certificate)
+
+    def certified(self, flat: Program, kernel: Kernel, certificate: Certificate) -> Kernel:
+        """``kernel`` with its certificate; it is never part of a ring of objects, so its code goes when it does."""
+        plan, target, threads = kernel.plan, self.target, self.threads
+        kernel.certificate = certificate
+        kernel.explanation = lambda: explain(flat, plan, target, threads, certificate)
         return kernel
 
     def load(self, made: Stored) -> Code:
@@ -192,21 +188,36 @@ class _Compilation:
         return result
 
 
-@contextmanager
-def _taking_turns() -> Iterator[None]:
-    """Threads of the interpreter change over often enough that LLVM, on a thread of its own, is not kept waiting."""
-    with _turns_lock:
-        if not _turns:
-            _turns.append(sys.getswitchinterval())
-            sys.setswitchinterval(min(_turns[0], TURN_SECONDS))
-        _turns.append(TURN_SECONDS)
-    try:
-        yield
-    finally:
-        with _turns_lock:
-            _turns.pop()
-            if len(_turns) == 1:  # the last of all compilations that run side by side
-                sys.setswitchinterval(_turns.pop())
+class _Undisturbed:
+    """The interpreter as it serves a compilation best, for as long as any runs, and then as it was.
+
+    Threads change over often enough that LLVM, on a thread of its own, is not kept waiting. Garbage is not looked for:
+    what a compilation makes it holds on to, and looking through all of the process takes as long as a small program.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.running = 0
+        self.interval, self.collects = 0.0, False
+
+    def __enter__(self) -> None:
+        with self.lock:
+            self.running += 1
+            if self.running == 1:
+                self.interval, self.collects = sys.getswitchinterval(), gc.isenabled()
+                sys.setswitchinterval(min(self.interval, TURN_SECONDS))
+                gc.disable()
+
+    def __exit__(self, *problem: object) -> None:
+        with self.lock:
+            self.running -= 1
+            if not self.running:
+                sys.setswitchinterval(self.interval)
+                if self.collects:
+                    gc.enable()
+
+
+_undisturbed = _Undisturbed()
 
 
 def _target(target: str | Path | Target) -> Target:

@@ -1,10 +1,12 @@
 """From text to kernels: certified, kept, refused."""
 
+import gc
 import json
 import os
 import re
 import subprocess
 import sys
+import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -303,3 +305,41 @@ def test_compilations_side_by_side_leave_the_interpreter_as_it_was() -> None:
     with ThreadPoolExecutor(4) as workers:
         list(workers.map(lambda text: pipeline.compile(pipeline.program(text), threads=1, cache=False), texts))
     assert sys.getswitchinterval() == usual
+    assert gc.isenabled()
+
+
+def test_garbage_is_not_looked_for_while_compiling_and_is_again_after_a_failure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[bool] = []
+
+    def stopped(program: Program, *rest: object) -> Nest:
+        seen.append(gc.isenabled())
+        raise PlanError("no nest today")
+
+    monkeypatch.setattr(pipeline, "build_nest", stopped)
+    with pytest.raises(PlanError):
+        pipeline.compile(pipeline.program(GEMM), threads=1, cache=False)
+    assert seen == [False]
+    assert gc.isenabled()
+
+
+def test_who_collects_garbage_by_himself_still_does_after_compiling() -> None:
+    gc.disable()
+    try:
+        pipeline.compile(pipeline.program(GEMM), threads=1, cache=False)
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
+def test_code_goes_with_the_last_name_of_its_kernel() -> None:
+    gc.disable()
+    try:
+        kernel = pipeline.compile(pipeline.program(GEMM), threads=1, cache=False)
+        code = weakref.ref(kernel)
+        assert "certificate" in kernel.explain()
+        del kernel
+        assert code() is None
+    finally:
+        gc.enable()

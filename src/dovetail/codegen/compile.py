@@ -35,7 +35,7 @@ def emit_ir(module: LlvmModule, target: Target) -> str:
 
 def _optimised(text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
     try:
-        parsed = llvm.parse_assembly(text)
+        parsed = llvm.parse_assembly(_header(machine) + text)
         parsed.verify()
     except RuntimeError as error:
         raise CodegenError(
@@ -43,17 +43,27 @@ def _optimised(text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
             why=str(error),
             hint="check the emissions of the target file: dovetail targets check FILE",
         ) from error
-    parsed.triple = machine.triple
-    parsed.data_layout = str(machine.target_data)
-    builder = llvm.create_pass_builder(machine, _tuning())
+    passes, builder = _passes(machine)
+    passes.run(parsed, builder)
+    return parsed
+
+
+@cache
+def _header(machine: llvm.TargetMachine) -> str:
+    """What every module for the machine begins with."""
+    return f'target datalayout = "{machine.target_data}"\ntarget triple = "{machine.triple}"\n'
+
+
+@cache
+def _passes(machine: llvm.TargetMachine) -> tuple[llvm.ModulePassManager, llvm.PassBuilder]:
+    """Made once: every call of LLVM gives the interpreter away, and waits until it comes back."""
     passes = llvm.create_new_module_pass_manager()
     passes.add_always_inliner_pass()
     passes.add_sroa_pass()
     passes.add_instruction_combine_pass()
     passes.add_simplify_cfg_pass()
     passes.add_global_dead_code_eliminate_pass()
-    passes.run(parsed, builder)
-    return parsed
+    return passes, llvm.create_pass_builder(machine, _tuning())
 
 
 def _tuning() -> llvm.PipelineTuningOptions:

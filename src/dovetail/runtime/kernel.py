@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import cast
 
 import numpy as np
@@ -86,7 +87,7 @@ class Kernel:
             if mine:
                 self._lock.release()
         if code:
-            raise self._index_error(code, value)
+            raise _index_error(self.code.buffers, code, value)
         return results[0].array if len(results) == 1 else tuple(r.array for r in results)
 
     def explain(self) -> str:
@@ -124,7 +125,8 @@ class Kernel:
         if not self._names:
             self._frame.settle({})
         read = [(p, slot) for p, (slot, _, _) in zip(self._wanted, self._places, strict=True)]
-        return PlainCall(self._frame, self._lock, self._index_error, [*read, (self._results[0], self._written[0][1])])
+        index_error = partial(_index_error, self.code.buffers)
+        return PlainCall(self._frame, self._lock, index_error, [*read, (self._results[0], self._written[0][1])])
 
     def _new_frame(self) -> Frame:
         units = self.threads if self.plan.is_parallel else 1
@@ -200,14 +202,16 @@ class Kernel:
             words[slot] = mine.address
         return frame.run()
 
-    def _index_error(self, code: int, value: int) -> IndexRangeError:
-        code -= 1
-        return IndexRangeError(
-            f"an index into '{self.code.buffers[code >> 8]}' is out of range: {value} in dimension {code & 255}",
-            why="the index was read from another tensor",
-        )
-
 
 def _parameter(tensor: Tensor, writable: bool = False) -> Parameter:
     shape = tuple(e.const if e.is_constant else None for e in tensor.shape)
     return Parameter(tensor.name, tensor.dtype.name, shape, writable)
+
+
+def _index_error(buffers: Sequence[str], code: int, value: int) -> IndexRangeError:
+    """What the status words of a run say."""
+    code -= 1
+    return IndexRangeError(
+        f"an index into '{buffers[code >> 8]}' is out of range: {value} in dimension {code & 255}",
+        why="the index was read from another tensor",
+    )
