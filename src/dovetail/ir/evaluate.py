@@ -61,11 +61,11 @@ def run_statement(
     short = None if target.scattered else contraction(statement, own, memory)
     if short is not None:
         parts = [short.left.loops, short.right.loops, statement.out.names()]
-        for box in _blocks(bounds, parts, OPERAND_ELEMENTS, target.singles):
+        for box in blocks(bounds, parts, OPERAND_ELEMENTS, target.singles):
             points = box_points(memory, fixed, box, lenient=bool(statement.where))
             short.combine(points, target.view(points), dtypes)
     else:
-        for box in _blocks(bounds, [frozenset(bounds)], BLOCK_POINTS, target.singles):
+        for box in blocks(bounds, [frozenset(bounds)], BLOCK_POINTS, target.singles):
             _run_block(statement, own, dtypes, box_points(memory, fixed, box, bool(statement.where)), target)
     target.close()
 
@@ -109,7 +109,7 @@ def _steps(seq: tuple[Loop, ...], sizes: Mapping[str, int]) -> Iterator[dict[str
         yield {**sizes, **{loop.name: value for loop, value in zip(seq, step, strict=True)}}
 
 
-def _blocks(
+def blocks(
     bounds: Mapping[str, int], parts: list[frozenset[str]], budget: int, singles: frozenset[str]
 ) -> Iterator[dict[str, range]]:
     """Boxes that tile ``bounds`` so that each of ``parts``, a set of loops, has at most ``budget`` points in a box."""

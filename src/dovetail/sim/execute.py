@@ -100,7 +100,7 @@ class Execution:
     ) -> Prepared:
         boxes = regions(instruction, self.shapes, given, in_registers, parts)
         result = next(n for n, box in enumerate(boxes) if box.writes)
-        if is_large(instruction, given) and not any(in_registers):
+        if (is_large(instruction, given) or self.runs_on_host(instruction)) and not any(in_registers):
             run, large_reads, large_span = large_function(instruction, self.shapes.layouts, boxes, given)
             return Prepared(run, large_reads, result, large_span)
         program = laid_out(instruction, self.shapes.layouts)
@@ -116,6 +116,10 @@ class Execution:
             span = Span(0, max(cleared - 1, span.high))
         spans = tuple((t.operand, span_of(t)) for t in reads if t.high >= t.low)
         return Prepared(run, spans, written.operand, span)
+
+    def runs_on_host(self, instruction: Instruction) -> bool:
+        """The host's instructions are whole statements, which the reference evaluator runs as it runs the program's."""
+        return self.target.host is not None and instruction.unit == self.target.host.name
 
     # -- operands
 
