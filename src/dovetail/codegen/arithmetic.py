@@ -36,12 +36,13 @@ class Arithmetic:
 
     def value(self, index: Index) -> str:
         """``index`` as i64. Outer loops' parts are summed first, so that they move out of inner ones."""
-        return self.sum([(self.atom(atom), c) for atom, c in self.index(index).terms], self.index(index).const)
+        plain = self.index(index)
+        return self.sum([(self.atom(atom), c) for atom, c in plain.terms], plain.const)
 
     def sum(self, terms: list[tuple[str, int]], const: int = 0) -> str:
         """``const + sum(c * value)``."""
         total = ""
-        for value, c in sorted(terms, key=lambda term: self.function.level(term[0])):
+        for value, c in sorted(terms, key=lambda term: self.function.level(term[0])) if len(terms) > 1 else terms:
             part = self.scaled(value, c)
             total = self.add(total, part) if total else part
         if not total:
@@ -119,8 +120,3 @@ class Arithmetic:
         sign = self.function.pure(f"ashr i64 {rest}, 63", rest)
         turn = self.function.pure(f"and i64 {sign}, {d}", sign)
         return self.add(rest, turn)
-
-
-def has_reads(index: Index) -> bool:
-    """Whether data decides the value of ``index``."""
-    return any(True for _ in index.reads())

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
 
-from dovetail.codegen.arithmetic import Arithmetic, has_reads
+from dovetail.codegen.arithmetic import Arithmetic
 from dovetail.ir.index import ZERO, Access, Index
 from dovetail.ir.nest import Buffer, Place
 
@@ -69,23 +69,28 @@ class Addresses:
         self.function = arithmetic.function
         self.buffers = buffers
         self.status = status
+        self._strides: dict[str, tuple[tuple[int, tuple[Index, ...]], ...]] = {}
 
     def pointer(self, place: Place, reaches: tuple[Reach, ...] = ()) -> str:
         """The address of ``place``; indices that hold an indirect read are checked against the buffer's shape."""
         memory = self.buffers[place.buffer]
         bytes_each = memory.buffer.dtype.bytes
+        strides = self._strides.get(place.buffer)
+        if strides is None:
+            strides = self._strides[place.buffer] = memory.strides()
         parts: dict[tuple[Index, ...], Index] = {}
         checked: list[str] = []
         outer: set[int] = set()
-        for dimension, (index, (factor, factors)) in enumerate(zip(place.indices, memory.strides(), strict=True)):
+        for dimension, (index, (factor, factors)) in enumerate(zip(place.indices, strides, strict=True)):
             index = self.arithmetic.index(index)
-            if has_reads(index):
+            if index.is_indirect:
                 steps = [r.steps for r in reaches if r.stride == factor and not factors and factor not in outer]
                 value = self._checked(memory, dimension, index, steps)
                 checked.append(self._scaled(value, factor * bytes_each, factors))
             else:
                 parts[factors] = parts.get(factors, ZERO) + index * factor
-            outer |= set() if factors else {factor}  # a dimension with the stride of an outer one has extent 1
+            if not factors:
+                outer.add(factor)  # a dimension with the stride of an outer one has extent 1
         return self._offset(memory.pointer, parts, bytes_each, checked)
 
     def read(self, access: Access) -> str:

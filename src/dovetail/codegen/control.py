@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import reduce
 
-from dovetail.codegen.arithmetic import Arithmetic, has_reads
+from dovetail.codegen.arithmetic import Arithmetic
 from dovetail.codegen.shares import STRETCH
 from dovetail.ir.index import Condition, Index, constant
 from dovetail.ir.nest import Loop, Node, Parallel, When
@@ -157,13 +157,13 @@ class Control:
         function = self.function
         inside, outside, after = (function.fresh("l") for _ in range(3))
         otherwise = outside if node.otherwise else after
-        plain = [c for c in conditions if not has_reads(c.index)]
+        plain = [c for c in conditions if not c.index.is_indirect]
         if plain:
             test = reduce(self._both, [self.arithmetic.holds(c) for c in plain])
             further = function.fresh("l") if len(plain) < len(conditions) else inside
             function.do(f"br i1 {test}, label {further}, label {otherwise}")
             function.start_block(further)
-        reading = [c for c in conditions if has_reads(c.index)]
+        reading = [c for c in conditions if c.index.is_indirect]
         for number, condition in enumerate(reading):
             test = self.arithmetic.holds(condition)
             further = function.fresh("l") if number < len(reading) - 1 else inside

@@ -47,6 +47,16 @@ class Emission:
         return tuple(o for o in self.instruction.operands if o is not returned)
 
     @cached_property
+    def arguments(self) -> tuple[tuple[int, Operand], ...]:
+        """Operands that are arguments, each with its place among all operands."""
+        return tuple((at, o) for at, o in enumerate(self.instruction.operands) if o in self.passed)
+
+    @cached_property
+    def returned(self) -> int | None:
+        """The place among all operands of the one that the function returns."""
+        return None if self.result is None else self.instruction.operands.index(self.result)
+
+    @cached_property
     def strides(self) -> tuple[str, ...]:
         """Names of strides passed at run time."""
         named = (s for o in self.instruction.operands for s in o.strides if isinstance(s, str))

@@ -17,7 +17,7 @@ from hashlib import sha256
 
 from dovetail.base.errors import CodegenError
 from dovetail.codegen.arena import Arena
-from dovetail.codegen.arithmetic import Arithmetic, has_reads
+from dovetail.codegen.arithmetic import Arithmetic
 from dovetail.codegen.buffers import MemoryBuffer
 from dovetail.codegen.control import Control
 from dovetail.codegen.emission import Emissions
@@ -188,7 +188,7 @@ def _check_alloc(node: Alloc, nest: Nest, found: Mapping[str, MemoryBuffer]) -> 
         raise CodegenError(f"two buffers are called '{node.buffer.name}'")
     for extent in (*node.buffer.shape, *node.buffer.strides):
         loops = extent.names() - set(nest.sizes)
-        if loops or has_reads(extent):
+        if loops or extent.is_indirect:
             why = f"{extent} is no number before the loops run"
             raise CodegenError(f"buffer {node.buffer} has no size", why=why, hint="its largest extent")
 

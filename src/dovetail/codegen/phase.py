@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from dovetail.base.errors import CodegenError
-from dovetail.codegen.arithmetic import Arithmetic, has_reads
+from dovetail.codegen.arithmetic import Arithmetic
 from dovetail.codegen.buffers import Addresses, MemoryBuffer, Reach
 from dovetail.codegen.constants import constant_text
 from dovetail.codegen.control import Control
@@ -148,18 +148,18 @@ class _PhaseWriter:
     def call(self, call: Call) -> None:
         emission = self.emissions.of(call.instruction)
         values = dict(call.params)
-        operands = dict(zip((o.name for o in emission.instruction.operands), call.operands, strict=True))
-        arguments = [self._argument(emission, o, operands[o.name], values) for o in emission.passed]
+        assert len(call.operands) == len(emission.instruction.operands), f"operands of {call}"
+        arguments = [self._argument(emission, o, call.operands[at], values) for at, o in emission.arguments]
         for name in emission.strides:
             arguments.append(f"i64 {self.arithmetic.smallest(values[name])}")
         parameters = {name: self._parameter(values[name]) for name in emission.parameters}
         arguments += [f"i32 {value}" for value in parameters.values()]
         arguments += [self._mask(emission, name, parameters[name]) for name in emission.masks]
         text = f"call {emission.result_type} @{emission.symbol}({', '.join(arguments)})"
-        if emission.result is None:
+        if emission.returned is None:
             self.function.do(text)
             return
-        cell = operands[emission.result.name]
+        cell = call.operands[emission.returned]
         assert isinstance(cell, Cell), "registers are written as cells"
         slot, kind = self._cell(cell)
         self.function.do(f"store {kind} {self.function.local(text)}, ptr {slot}")
@@ -173,7 +173,7 @@ class _PhaseWriter:
     ) -> str:
         kind = emission.operand_type(wanted)
         if isinstance(operand, Place):
-            reaches = self._reaches(emission, wanted, values) if any(map(has_reads, operand.indices)) else ()
+            reaches = self._reaches(emission, wanted, values) if any(i.is_indirect for i in operand.indices) else ()
             return f"ptr {self.addresses.pointer(operand, reaches)}"
         if isinstance(operand, Cell):
             slot, held = self._cell(operand)
@@ -237,10 +237,12 @@ def _used_buffers(nodes: tuple[Node, ...]) -> frozenset[str]:
     found: set[str] = set()
     for node in walk(nodes):
         for index in node_indices(node):
-            found.update(read.tensor for read in index.reads())
+            if not index.is_affine:
+                found.update(read.tensor for read in index.reads())
+        if isinstance(node, Fetch):
+            found.add(node.place.buffer)
     for call in calls(nodes):
         found.update(operand.buffer for operand in call.operands if isinstance(operand, Place))
-    found.update(node.place.buffer for node in walk(nodes) if isinstance(node, Fetch))
     return frozenset(found)
 
 

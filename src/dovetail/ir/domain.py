@@ -51,7 +51,7 @@ def static_conditions(statement: Statement) -> tuple[Condition, ...]:
 
 
 def is_indirect(index: Index) -> bool:
-    return any(True for _ in index.reads())
+    return index.is_indirect
 
 
 def domain(program: Program, statement: Statement, mark: str = "") -> list[str]:

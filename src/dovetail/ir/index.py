@@ -92,7 +92,7 @@ class Index:
 
     def __add__(self, other: Index | int) -> Index:
         if isinstance(other, int):
-            return Index(self.terms, self.const + other)
+            return Index(self.terms, self.const + other) if other else self
         if not other.terms:
             return Index(self.terms, self.const + other.const)
         if not self.terms:
@@ -100,15 +100,23 @@ class Index:
         return affine((*self.terms, *other.terms), self.const + other.const)
 
     def __sub__(self, other: Index | int) -> Index:
-        return self + (other * -1 if isinstance(other, Index) else -other)
+        if isinstance(other, int):
+            return Index(self.terms, self.const - other) if other else self
+        if not other.terms:
+            return Index(self.terms, self.const - other.const) if other.const else self
+        if self.terms == other.terms:
+            return Index((), self.const - other.const)
+        return affine((*self.terms, *((a, -c) for a, c in other.terms)), self.const - other.const)
 
     def __neg__(self) -> Index:
         return self * -1
 
     def __mul__(self, factor: int) -> Index:
+        if factor == 1:
+            return self
         if factor == 0:
             return ZERO
-        return Index(tuple((a, c * factor) for a, c in self.terms), self.const * factor)
+        return Index(tuple([(a, c * factor) for a, c in self.terms]), self.const * factor)
 
     def __floordiv__(self, divisor: int) -> Index:
         """``(d*a + b) // d`` becomes ``a + b // d``."""
@@ -132,13 +140,23 @@ class Index:
     @property
     def is_affine(self) -> bool:
         """Only loops and sizes: no quotient, remainder or indirect read."""
-        return all(isinstance(atom, str) for atom, _ in self.terms)
+        return not self.terms or isinstance(self.terms[-1][0], str)  # other atoms come after names
+
+    @property
+    def is_indirect(self) -> bool:
+        """Whether data decides its value: a tensor is read in it, at any depth."""
+        return not self.is_affine and any(True for _ in self.reads())
 
     def coefficient(self, atom: Atom) -> int:
-        return next((c for a, c in self.terms if a == atom), 0)
+        for found, c in self.terms:
+            if found == atom:
+                return c
+        return 0
 
     def names(self) -> frozenset[str]:
         """Loops and sizes that occur in it, at any depth."""
+        if self.is_affine:
+            return frozenset([atom for atom, _ in self.terms if isinstance(atom, str)]) if self.terms else _NOTHING
         found: set[str] = set()
         for atom, _ in self.terms:
             if isinstance(atom, str):
@@ -160,9 +178,21 @@ class Index:
 
     def substitute(self, values: Mapping[str, Index]) -> Index:
         """Every name in ``values`` replaced."""
-        if not self.terms:
+        if not self.is_affine:
+            return self.map_atoms(lambda atom: values.get(atom) if isinstance(atom, str) else None)
+        terms: list[tuple[Atom, int]] = []
+        const, met = self.const, False
+        for atom, c in self.terms:
+            new = values.get(str(atom))
+            if new is None:
+                terms.append((atom, c))
+            else:
+                met = True
+                const += c * new.const
+                terms += [(a, c * factor) for a, factor in new.terms]
+        if not met:
             return self
-        return self.map_atoms(lambda atom: values.get(atom) if isinstance(atom, str) else None)
+        return affine(terms, const) if len(terms) > 1 else Index(tuple(terms), const)
 
     def rename(self, tensors: Mapping[str, str]) -> Index:
         """Tensors of indirect reads renamed."""
@@ -204,6 +234,7 @@ class Index:
 
 ZERO = Index()
 ONE = Index((), 1)
+_NOTHING: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

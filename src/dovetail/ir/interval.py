@@ -24,7 +24,7 @@ def interval(index: Index, ranges: Ranges) -> tuple[int, int] | None:
 
 def simplify(index: Index, ranges: Ranges) -> Index:
     """The same index with quotients and remainders resolved where the ranges allow."""
-    if all(isinstance(atom, str | Access) for atom, _ in index.terms):
+    if index.is_affine:
         return index
     total = constant(index.const)
     for atom, c in index.terms:

@@ -204,14 +204,20 @@ class Nest:
         return "\n".join([*head, *_lines(self.body, 0)])
 
 
+_AROUND = (Loop, Parallel, Alloc, When)
+"""Kinds of nodes with others inside."""
+
+
 def walk(nodes: tuple[Node, ...]) -> Iterator[Node]:
     """All nodes, outermost first."""
-    for node in nodes:
+    left = list(reversed(nodes))
+    while left:
+        node = left.pop()
         yield node
-        if isinstance(node, Loop | Parallel | Alloc | When):
-            yield from walk(node.body)
-        if isinstance(node, When):
-            yield from walk(node.otherwise)
+        if isinstance(node, _AROUND):
+            if isinstance(node, When):
+                left += reversed(node.otherwise)
+            left += reversed(node.body)
 
 
 def calls(nodes: tuple[Node, ...]) -> Iterator[Call]:

@@ -22,7 +22,7 @@ from dovetail.ir.expr import (
     names,
     value_type,
 )
-from dovetail.ir.index import Access, Condition, Index, constant, variable
+from dovetail.ir.index import ZERO, Access, Condition, Index, constant, variable
 from dovetail.ir.interval import floor_divide, modulo, simplify
 from dovetail.ir.nest import Buffer, Call, Cell, Fetch, Node, Number, Operand, Place, Value, When
 from dovetail.ir.plan import Leaf
@@ -37,6 +37,8 @@ AHEAD_BYTES = 1536
 """How far ahead of its use a stream is asked for."""
 LANE = "%lane"
 """The position inside a vector, while an address is being worked out."""
+LANE_INDEX = variable(LANE)
+ONE_APART = constant(1)
 
 
 def unrolled(shop: Workshop, leaf: Leaf, state: State) -> tuple[Node, ...]:
@@ -149,8 +151,10 @@ class _Builder:
         if self.wide > 1:
             self.along = _Here({**bases, leaf.lanes: bases[leaf.lanes] + variable(LANE)})
             self.lane_ranges = {**state.ranges, LANE: (0, self.wide - 1)}
-        self.texts: dict[int, tuple[Expr, str, frozenset[str]]] = {}
+        self.texts: dict[int, tuple[Expr, str, tuple[str, ...]]] = {}
         self.live: tuple[Index, ...] = ()
+        self.own = moved_type(self.statement, shop.dtypes)
+        self.out_has_lanes = self.wide > 1 and leaf.lanes in self.statement.out.names()
 
     def build(self, offsets: list[tuple[int, ...]]) -> tuple[Node, ...]:
         for point in offsets:
@@ -181,12 +185,12 @@ class _Builder:
     def point(self) -> None:
         statement = self.statement
         held = self.state.held.get(statement.out.tensor)
-        own = moved_type(statement, self.shop.dtypes)
-        lanes = self.wide if self.varies(statement.value) or self.out_has_lanes() else 1
+        own = self.own
+        lanes = self.wide if self.out_has_lanes or self.varies(statement.value) else 1
         if isinstance(held, InRegisters):
             self.into_register(held, own)
             return
-        if self.wide > 1 and not self.out_has_lanes():
+        if self.wide > 1 and not self.out_has_lanes:
             raise PlanError(f"'{statement.out}' does not vary over its lanes '{self.leaf.lanes}'", hint="hold it")
         if statement.combine is Combine.SET:
             value = self.converted(self.value(statement.value, own, lanes), own, self.out_dtype, lanes)
@@ -214,7 +218,7 @@ class _Builder:
         statement, value = self.statement, self.statement.value
         function = statement.combine.function
         assert function is not None
-        masked = bool(self.live) and lanes > 1 and not self.out_has_lanes()
+        masked = bool(self.live) and lanes > 1 and not self.out_has_lanes
         if isinstance(value, Apply) and own == acc and (not masked or self.zero_outside(value)):
             entry = self.shop.instructions.find("accumulate", statement.combine.value, value.function, acc.name, lanes)
             if entry is not None:
@@ -241,22 +245,21 @@ class _Builder:
     # -- values
 
     def varies(self, e: Expr) -> bool:
-        return self.wide > 1 and self.leaf.lanes in self.text(e)[1]
+        return self.wide > 1 and self.leaf.lanes in self.text(e)[2]
 
-    def text(self, e: Expr) -> tuple[str, frozenset[str]]:
-        """How ``e`` reads, and the loops in it."""
+    def text(self, e: Expr) -> tuple[Expr, str, tuple[str, ...]]:
+        """``e``, how it reads, and which of the leaf's loops are in it."""
         found = self.texts.get(id(e))
         if found is None:
-            found = self.texts[id(e)] = e, str(e), names(e)
-        return found[1:]
+            loops = names(e)
+            found = self.texts[id(e)] = e, str(e), tuple(name for name in self.rest if name in loops)
+        return found
 
     def key(self, e: Expr) -> tuple[str, tuple[int, ...]]:
         """The same for the same value: its text, and how far its loops are along."""
-        text, loops = self.text(e)
-        return text, tuple(self.here.offsets.get(name, 0) if name in loops else 0 for name in self.rest)
-
-    def out_has_lanes(self) -> bool:
-        return self.wide > 1 and self.leaf.lanes in self.statement.out.names()
+        _, text, loops = self.text(e)
+        offsets = self.here.offsets
+        return text, tuple([offsets.get(name, 0) for name in loops])
 
     def value(self, e: Expr, want: DType, lanes: int) -> Operand:
         """``e`` in dtype ``want`` over ``lanes`` lanes."""
@@ -395,25 +398,28 @@ class _Builder:
                 else floor_divide(offsets[d.dimension], d.divisor, ranges)
                 for d in held.digits
             )
-        stride: Index | None = constant(0)
+        stride: Index | None = ZERO
+        first: list[Index] = []
         for index, step in zip(indices, self.shop.strides[buffer], strict=True):
             c = index.coefficient(LANE)
-            rest = index - variable(LANE) * c
-            unchecked = bool(c) and step != constant(1) and any(True for _ in index.reads())
-            if LANE in rest.names() or (c and step is None) or unchecked:
+            rest = index - LANE_INDEX * c if c else index
+            deeper = not rest.is_affine and LANE in rest.names()
+            unchecked = bool(c) and step != ONE_APART and index.is_indirect
+            if deeper or (c and step is None) or unchecked:
                 stride = None
             elif stride is not None and c and step is not None:
                 stride = stride + step * c
-        return Place(buffer, tuple(i.substitute({LANE: constant(0)}) for i in indices)), stride
+            first.append(rest.substitute({LANE: ZERO}) if deeper else rest)
+        return Place(buffer, tuple(first)), stride
 
     def stride(self, access: Access) -> Index | None:
         """How far apart the lanes of a plain access are."""
-        total = constant(0)
+        total = ZERO
         for index, step in zip(access.indices, self.shop.strides[access.tensor], strict=True):
             c = index.coefficient(self.leaf.lanes) if self.wide > 1 else 0
             if c and step is None:
                 return None
-            total += step * c if step is not None else 0
+            total += step * c if c and step is not None else 0
         return total
 
     def load(self, access: Access, lanes: int) -> Operand:
@@ -423,7 +429,7 @@ class _Builder:
         if lanes == 1:
             entry = self.need("load", dtype.name, 1, False, False)
             return self.call(entry.instruction.name, entry.sources, out, [place])
-        live = () if self.padded(access) and stride == constant(1) else self.live
+        live = () if self.padded(access) and stride == ONE_APART else self.live
         self.fetch_ahead(access, place, dtype)
         return self.vector_move("load", dtype, place, stride, live, out)
 
@@ -457,7 +463,7 @@ class _Builder:
         """A load or store of one vector: contiguous or strided, whole or masked."""
         if stride is None:
             raise PlanError(f"lanes '{self.leaf.lanes}' of '{self.statement}' are not evenly spaced in memory")
-        strided = stride != constant(1)
+        strided = stride != ONE_APART
         entry = self.need(kind, dtype.name, self.wide, bool(live), strided)
         params: tuple[tuple[str, tuple[Index, ...]], ...] = ((entry.param, live),) if live else ()
         params += ((entry.stride, (stride,)),) if strided else ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import product
 
 from dovetail.base.dtypes import DType
 from dovetail.base.errors import PlanError
@@ -200,12 +201,7 @@ def alloc(buffers: list[Buffer], body: tuple[Node, ...]) -> tuple[Node, ...]:
 
 def points(sizes: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
     """All points of a box, last dimension fastest."""
-    if not sizes:
-        yield ()
-        return
-    for first in range(sizes[0]):
-        for rest in points(sizes[1:]):
-            yield (first, *rest)
+    return product(*map(range, sizes))
 
 
 def row_major(shape: tuple[Index, ...]) -> tuple[Index | None, ...]:
