@@ -1,8 +1,8 @@
 """SCALE-Sim's compute cycles: as stored in ``shapes/scalesim.json``, or run again where it is installed.
 
-It wants a venv of its own (``scalesim==3.0.0``, ``numpy<2``, ``pandas<3``); ``--scalesim PYTHON`` names its interpreter,
-and ``python -m benchmarks.accelerators.scale_sim PYTHON`` writes the stored file anew. Convolutions are given without
-padding: the image is the padded one.
+It wants a venv of its own (``scalesim==3.0.0``, ``numpy<2``, ``pandas<3``); ``--scalesim PYTHON`` names the interpreter
+of that, and ``python -m benchmarks.accelerators.scale_sim PYTHON`` writes the stored file anew. Convolutions are given
+without padding: the image is the padded one.
 """
 
 from __future__ import annotations
@@ -67,9 +67,8 @@ class Counted:
 
 def stored() -> list[Counted]:
     """What the file says."""
-    shapes, document = read_shapes(STORED), json.loads(STORED.read_text())
-    cycles = [entry["cycles"] for name in ("gemm", "convs") for entry in document[name]]
-    return [Counted(shape, count) for shape, count in zip((*shapes.gemms, *shapes.convs), cycles, strict=True)]
+    document = json.loads(STORED.read_text())
+    return _together([entry["cycles"] for name in ("gemm", "convs") for entry in document[name]])
 
 
 def run_again(python: Path) -> list[Counted]:
@@ -80,8 +79,7 @@ def run_again(python: Path) -> list[Counted]:
         f"c{i},{s.spatial[0]},{s.spatial[1]},{s.kernel[0]},{s.kernel[1]},{s.c},{s.k},{s.stride[0]},"
         for i, s in enumerate(shapes.convs)
     ]
-    counts = (*_count(python, "gemm", gemms), *_count(python, "conv", convs))
-    return [Counted(shape, count) for shape, count in zip((*shapes.gemms, *shapes.convs), counts, strict=True)]
+    return _together([*_count(python, "gemm", gemms), *_count(python, "conv", convs)])
 
 
 def write_again(python: Path) -> None:
@@ -95,6 +93,13 @@ def write_again(python: Path) -> None:
     head = "".join(f"  {json.dumps(k)}: {json.dumps(v)},\n" for k, v in document.items() if k not in lists)
     body = ",\n".join(f'  "{name}": [\n    {text}\n  ]' for name, text in lists.items())
     STORED.write_text(f"{{\n{head}{body}\n}}\n", encoding="utf-8")
+
+
+def _together(counts: Sequence[int]) -> list[Counted]:
+    """Counts of all products, then of all convolutions of the file."""
+    shapes = read_shapes(STORED)
+    found: list[Gemm | Conv] = [*shapes.gemms, *shapes.convs]
+    return [Counted(shape, count) for shape, count in zip(found, counts, strict=True)]
 
 
 def _count(python: Path, kind: str, layers: Sequence[str]) -> list[int]:
