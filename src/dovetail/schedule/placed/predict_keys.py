@@ -1,0 +1,158 @@
+"""Which iterations are decided alike, found from bounds and conditions without going through the iterations.
+
+A decision is an index of which only a range matters: ``i - 3 >= 0`` is the same for all values below 0 and for all
+from 0 on; ``min(16, 100 - 16 * i)`` for all from 16 on. What loops further in add to it widens the range. The key of an
+iteration is what its loops and those around make of every decision inside, kept within the range that matters:
+iterations with the same key take the same time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from math import inf
+
+from dovetail.ir.index import Access, Atom, Index
+from dovetail.ir.interval import interval
+
+Env = dict[str, int]
+Key = tuple[float, ...]
+Ranges = Mapping[str, tuple[int, int]]
+
+_MOST_PIECES = 8
+"""Into which iterations are divided that are all different; each piece is taken to be like its middle."""
+_MOST_DIFFERENT = 64
+"""Iterations that are looked at one by one where a quotient or remainder decides."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """``index``, of which values below ``low`` are as good as ``low`` and those above ``high`` as good as that."""
+
+    index: Index
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One number of a key: the loops outside in a decision."""
+
+    terms: tuple[tuple[str, int], ...]
+    rest: Index | None
+    """Quotients and remainders."""
+    low: float
+    high: float
+
+    def value(self, env: Env) -> float:
+        total: float = sum([c * env[name] for name, c in self.terms])
+        if self.rest is not None:
+            total += self.rest.evaluate(env)
+        return self.low if total < self.low else self.high if total > self.high else total
+
+
+def smallest(indices: tuple[Index, ...], low: float = -inf) -> list[Decision]:
+    """The decisions in the smallest of ``indices``."""
+    top = min((i.const for i in indices if not i.terms), default=inf)
+    return [Decision(i, low, top) for i in indices if i.terms]
+
+
+def largest(indices: tuple[Index, ...]) -> list[Decision]:
+    """The decisions in the largest of ``indices``."""
+    bottom = max((i.const for i in indices if not i.terms), default=-inf)
+    return [Decision(i, bottom, inf) for i in indices if i.terms]
+
+
+def items(decisions: Iterable[Decision], inner: Ranges) -> tuple[Item, ...]:
+    """The key of what is inside loops with the values ``inner``, as a function of the loops outside."""
+    found: dict[tuple[object, ...], Item] = {}
+    for decision in decisions:
+        for item in _split(decision, inner):
+            found.setdefault((item.terms, item.rest, item.low, item.high), item)
+    return tuple(found.values())
+
+
+def key(wanted: tuple[Item, ...], env: Env) -> Key:
+    """What decides, as a number for each item."""
+    return tuple([item.value(env) for item in wanted])
+
+
+def pieces(wanted: tuple[Item, ...], var: str, first: int, step: int, count: int, env: Env) -> list[tuple[int, int]]:
+    """The iterations in runs that are decided alike: a value of ``var`` that stands for the run, and its length."""
+    breaks = {0}
+    for item in wanted:
+        breaks |= _breaks(item, var, first, step, count, env)
+    edges = [*sorted(b for b in breaks if 0 <= b < count), count]
+    found: list[tuple[int, int]] = []
+    last: Key | None = None
+    for start, end in pairwise(edges):
+        value = first + step * ((start + end - 1) // 2)
+        env[var] = value
+        now = key(wanted, env)
+        if now == last:
+            found[-1] = (found[-1][0], found[-1][1] + end - start)
+        else:
+            found.append((value, end - start))
+        last = now
+    env.pop(var, None)
+    return found
+
+
+def _breaks(item: Item, var: str, first: int, step: int, count: int, env: Env) -> set[int]:
+    """Where the item begins to be another."""
+    if item.rest is not None and var in item.rest.names():
+        return set(_spread(0, count, _MOST_DIFFERENT))
+    slope = step * next((c for name, c in item.terms if name == var), 0)
+    if not slope:
+        return set()
+    env[var] = first
+    start = sum([c * env[name] for name, c in item.terms]) + (item.rest.evaluate(env) if item.rest is not None else 0)
+    low, high = (item.low, item.high) if slope > 0 else (-item.high, -item.low)
+    start, slope = (start, slope) if slope > 0 else (-start, -slope)
+    leaves = 0 if low == -inf else max(0, int((low - start) // slope) + 1)
+    arrives = count if high == inf else max(0, int(-((start - high) // slope)))
+    leaves, arrives = min(leaves, count), min(max(arrives, leaves), count)
+    return {leaves, arrives, *_spread(leaves, arrives, _MOST_PIECES)}
+
+
+def _spread(start: int, end: int, most: int) -> Iterable[int]:
+    """Every number, or ``most`` of them evenly."""
+    if end - start <= most:
+        return range(start, end)
+    return (start + (end - start) * n // most for n in range(most))
+
+
+def _split(decision: Decision, inner: Ranges) -> list[Item]:
+    """The part of a decision that loops outside of ``inner`` make."""
+    own: list[tuple[str, int]] = []
+    rest: list[tuple[Atom, int]] = []
+    within: list[tuple[Atom, int]] = []
+    torn: set[str] = set()
+    for atom, c in decision.index.terms:
+        if isinstance(atom, str):
+            if atom in inner:
+                within.append((atom, c))
+            else:
+                own.append((atom, c))
+            continue
+        names = atom.names() if isinstance(atom, Access) else atom.index.names()
+        outside = {name for name in names if name not in inner}
+        if len(outside) == len(names):
+            rest.append((atom, c))
+        elif outside:
+            torn |= outside
+        else:
+            within.append((atom, c))
+    if torn:
+        torn |= {name for name, _ in own}
+        return [Item(((name, 1),), None, -inf, inf) for name in sorted(torn)] + _rest(rest)
+    if not own and not rest:
+        return []
+    ends = interval(Index(tuple(within), decision.index.const), inner)
+    low, high = (decision.low - ends[1], decision.high - ends[0]) if ends else (-inf, inf)
+    return [Item(tuple(own), Index(tuple(rest)) if rest else None, low, high)]
+
+
+def _rest(rest: list[tuple[Atom, int]]) -> list[Item]:
+    return [Item((), Index(tuple(rest)), -inf, inf)] if rest else []
