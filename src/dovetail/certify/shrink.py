@@ -40,11 +40,16 @@ class Instance:
     calls: int
 
 
-def reduced(program: Program, plan: Plan, sizes: dict[str, int], budget: int) -> Instance | None:
-    """An instance of at most ``budget`` calls, or the smallest there is; None when nothing gets smaller."""
+def reduced(
+    program: Program, plan: Plan, sizes: dict[str, int], budget: int, longest: int = VECTORS
+) -> Instance | None:
+    """An instance of at most ``budget`` calls, or the smallest there is; None when nothing gets smaller.
+
+    Tiles of up to ``longest`` that one instruction does stay as they are.
+    """
     too_large: list[Instance] = []
     for whole, window in LADDER:
-        small = _shrunk(program, plan, whole, window)
+        small = _shrunk(program, plan, whole, window, longest)
         if small is None:
             continue
         found = Instance(*small, calls_estimated(*small, sizes))
@@ -55,10 +60,10 @@ def reduced(program: Program, plan: Plan, sizes: dict[str, int], budget: int) ->
     return next((i for i in sorted(too_large, key=lambda i: i.calls) if _is_valid(i.program)), None)
 
 
-def _shrunk(program: Program, plan: Plan, whole: int, window: int) -> tuple[Program, Plan] | None:
+def _shrunk(program: Program, plan: Plan, whole: int, window: int, longest: int) -> tuple[Program, Plan] | None:
     extents = {(n, x.name): x.extent for n, s in enumerate(program.statements) for x in s.all_loops}
     fixed = {pair: extent.const for pair, extent in extents.items() if extent.is_constant}
-    tiles = _Tiles(fixed, whole)
+    tiles = _Tiles(fixed, whole, longest)
     body = tiles.nodes(plan.body)
     least = _windows(program, fixed, window)
     wanted = {pair: max(tiles.extent(pair), min(extent, least.get(pair, 1))) for pair, extent in fixed.items()}
@@ -106,8 +111,8 @@ def calls_estimated(program: Program, plan: Plan, sizes: dict[str, int]) -> int:
 class _Tiles:
     """Shorter steps for the tiles of a plan, from the inside out."""
 
-    def __init__(self, extents: dict[Pair, int], whole: int) -> None:
-        self.extents, self.whole = extents, whole
+    def __init__(self, extents: dict[Pair, int], whole: int, longest: int) -> None:
+        self.extents, self.whole, self.longest = extents, whole, longest
         self.cuts: dict[Pair, list[tuple[int, int]]] = {}
         """Old and new step of the tiles of each loop, innermost first."""
         self.tiled: set[Pair] = set()
@@ -138,14 +143,15 @@ class _Tiles:
         if any(tile.step >= self.extents.get(pair, tile.step + 1) for pair in tile.loops):
             return tile.step
         old, new = max(self.cuts.get(pair, [(1, 1)])[-1] for pair in tile.loops)
-        if self.tiled.isdisjoint(tile.loops) and tile.step <= VECTORS * old:
+        longest = VECTORS * old if self.called.isdisjoint(tile.loops) else max(VECTORS * old, self.longest)
+        if self.tiled.isdisjoint(tile.loops) and tile.step <= longest:
             return tile.step
         return self.cut(tile.step, [(old, new)])
 
     def extent(self, pair: Pair) -> int:
         """A couple of the outermost tile, and what the rest becomes by the same rule."""
         extent = self.extents[pair]
-        if pair in self.called and pair not in self.tiled and extent <= VECTORS:
+        if pair in self.called and pair not in self.tiled and extent <= self.longest:
             return extent
         return min(extent, self.cut(extent, self.cuts.get(pair, [(1, 1)])[::-1]))
 

@@ -6,14 +6,15 @@ Sizes come from the caller, or from the shapes of the arrays: an extent with one
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from dovetail.base.dtypes import from_numpy
 from dovetail.base.errors import CallError
-from dovetail.ir.index import Index
-from dovetail.ir.program import Program, Tensor
+from dovetail.ir.index import Index, constant
+from dovetail.ir.program import Loop, Program, Tensor
 
 Array = npt.NDArray[np.generic]
 
@@ -34,6 +35,20 @@ def bind_arrays(
             given = found or arrays[tensor.name].dtype
             raise CallError(f"'{tensor.name}' has dtype {given}, the program wants {tensor.dtype}", why=str(tensor))
     return bind_sizes(program, {name: array.shape for name, array in arrays.items()}, sizes)
+
+
+def with_sizes(program: Program, sizes: Mapping[str, int]) -> Program:
+    """``program`` with its run-time sizes replaced by their values."""
+    if not program.sizes:
+        return program
+    values = {s.name: constant(sizes[s.name]) for s in program.sizes}
+
+    def fixed(loops: tuple[Loop, ...]) -> tuple[Loop, ...]:
+        return tuple(Loop(x.name, x.extent.substitute(values)) for x in loops)
+
+    tensors = tuple(replace(t, shape=tuple(e.substitute(values) for e in t.shape)) for t in program.tensors)
+    statements = tuple(replace(s.substitute(values, fixed(s.loops)), seq=fixed(s.seq)) for s in program.statements)
+    return Program(tensors, statements)
 
 
 def bind_sizes(
