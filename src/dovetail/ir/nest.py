@@ -153,7 +153,7 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """All calls that were started with the token have ended after this; there is at least one."""
+    """All calls that were started with the token have ended after this; nothing happens where none are under way."""
 
     token: str
 

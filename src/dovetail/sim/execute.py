@@ -202,10 +202,7 @@ class Execution:
                 )
 
     def wait(self, token: str) -> None:
-        segments = self.pending.pop((token, *self.unit), None)
-        if segments is None:
-            raise SimulationError(f"wait for '{token}', which is not started", where=self.at(f"wait {token}"))
-        for segment in segments:
+        for segment in self.pending.pop((token, *self.unit), ()):
             segment.locks = [lock for lock in segment.locks if lock.token != token]
 
     def finish(self) -> None:

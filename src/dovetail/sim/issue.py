@@ -9,7 +9,8 @@
                no ports
     latency    the result is there ``latency`` after the start, and not before the pipe is let go
     start      does not hold up the unit that issues it; wait does, until the results of all calls that were
-               started with its token are there. A plain call of an asynchronous instruction is a start and a wait
+               started with its token, if any, are there. A plain call of an asynchronous instruction is a start and
+               a wait
     barrier    waits until all plain calls before it have their results
     sharing    units that do the same at the same time and share a pipe or a port are served together, one after
                the other; of those that a broadcast reaches only the first is served and all have the result
@@ -241,10 +242,7 @@ class Issuer:
 
     def wait(self, token: str, lanes: list[Lane]) -> None:
         for lane in lanes:
-            done = lane.tokens.pop(token, None)
-            if done is None:
-                raise SimulationError(f"wait for '{token}', which is not started")
-            lane.clock = max(lane.clock, done)
+            lane.clock = max(lane.clock, lane.tokens.pop(token, 0))
 
     def barrier(self, lanes: list[Lane]) -> None:
         for lane in lanes:

@@ -260,8 +260,11 @@ def test_one_wait_is_for_every_copy_of_its_token() -> None:
         simulate(nest(filled, *multiplied, Wait("t0")), machine(), arrays)
 
 
-def test_a_wait_that_comes_twice_is_refused() -> None:
-    refused(small(BEGUN, loop("k", 2, Wait("t0"))), "wait for 't0', which is not started", "at k = 1")
+def test_a_wait_where_nothing_is_under_way_does_nothing() -> None:
+    """A fill whose region lies outside of its tensor copies nothing."""
+    nest = small(Wait("t0"), *FILLED, Wait("t0"), call("clear", SUM), MULTIPLY, *now("t2", DRAIN))
+    arrays = operands(4, 4, 4)
+    np.testing.assert_array_equal(simulate(nest, machine(), arrays).arrays["y"], expected(arrays))
 
 
 def test_a_copy_that_the_last_iteration_leaves_under_way_is_refused() -> None:

@@ -69,7 +69,7 @@ def test_a_copy_is_there_after_its_latency() -> None:
 
 def test_a_wait_is_for_the_last_copy_of_its_token() -> None:
     three = loop("k", 3, Start("t", fill(place("s", K, 0, 0), A, 64)))
-    assert timed(three, Wait("t")).cycles == 4 + 4 + 24
+    assert timed(three, Wait("t")).cycles == timed(Wait("t"), three, Wait("t"), Wait("t")).cycles == 4 + 4 + 24
 
 
 def test_copies_queue_for_their_engine_and_overlap_their_latencies() -> None:
