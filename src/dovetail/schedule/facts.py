@@ -18,6 +18,8 @@ class Use:
 
     access: Access
     strides: dict[str, int | None]
+    dims: tuple[tuple[tuple[str, int], ...], ...]
+    """Per dimension: the loops that move along it, and by how much."""
     bytes: int
     role: Role
     dtype: str
@@ -105,11 +107,12 @@ def facts_of(program: Program, number: int) -> Facts:
         frozenset(
             (n, loop) for n in range(len(reads)) for loop in extents if _packable(reads, out, guarded, dynamic, n, loop)
         ),
-        _is_contraction(statement),
+        is_contraction(statement),
     )
 
 
-def _is_contraction(statement: Statement) -> bool:
+def is_contraction(statement: Statement) -> bool:
+    """Whether a statement sums up products of two elements."""
     value = statement.value
     if statement.combine is not Combine.ADD or not isinstance(value, Apply) or value.function != "mul":
         return False
@@ -149,7 +152,8 @@ def _use(program: Program, access: Access, extents: dict[str, int], sizes: dict[
             known = not nested and step is not None and before is not None
             strides[name] = before + c * step if known and before is not None and step is not None else None
     fixed = tensor.role is not Role.CONST or all(extent.is_constant for extent in tensor.shape)
-    return Use(access, strides, tensor.dtype.bytes, tensor.role if fixed else Role.IN, tensor.dtype.name)
+    dims = tuple(tuple((n, i.coefficient(n)) for n in i.names() if i.coefficient(n)) for i in access.indices)
+    return Use(access, strides, dims, tensor.dtype.bytes, tensor.role if fixed else Role.IN, tensor.dtype.name)
 
 
 def _number(index: Index | None, sizes: dict[str, int]) -> int | None:

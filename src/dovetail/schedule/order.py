@@ -298,15 +298,15 @@ def _accesses(
     packed = {number: digits for number, digits, _ in packs}
     found = []
     for number, use in enumerate((*facts.reads, facts.out)):
-        dims = [tuple((n, i.coefficient(n)) for n in i.names() if i.coefficient(n)) for i in use.access.indices]
+        dims = use.dims
         passes = 2 if use is facts.out else 1
         if number in packed:
-            dims = [dims[d.dimension] for d in packed[number] if d.divisor == 1]
+            dims = tuple(dims[d.dimension] for d in packed[number] if d.divisor == 1)
         elif use is not facts.out and inner and abs(use.stride(inner[-1]) or 0) * use.bytes > machine.line_bytes:
             passes = machine.strided_passes
         rows = [abs(stride) for stride in use.strides.values() if stride and abs(stride) > 1]
         short = bool(rows) and min(rows) * use.bytes * 4 <= machine.line_bytes  # many rows share a line
-        found.append(TiledAccess(tuple(dims), use.bytes, passes, short or number in packed))
+        found.append(TiledAccess(dims, use.bytes, passes, short or number in packed))
     return tuple(found)
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from dovetail.ir.index import Access, variable
 from dovetail.ir.program import Combine, Program, Role, Statement
-from dovetail.schedule.facts import facts_of
+from dovetail.schedule.facts import facts_of, is_contraction
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +47,10 @@ def row_run(program: Program, start: int, done: set[int]) -> RowRun | None:
 def _row(program: Program, number: int, wanted: str, dims: dict[str, int], rows: list[tuple[int, str]]) -> str | None:
     """The loop that walks the same rows in this statement; None when it has none."""
     statement = program.statements[number]
+    if statement.seq or statement.where or is_contraction(statement):
+        return None
     facts = facts_of(program, number)
-    if statement.seq or statement.where or not facts.is_plain or facts.is_contraction:
+    if not facts.is_plain:
         return None
     if statement.combine is not Combine.SET and len(facts.kept) != 1:
         return None

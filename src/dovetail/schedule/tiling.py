@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import ceil, prod
+from math import ceil, inf, prod
 
 from dovetail.ir.program import Role
 from dovetail.schedule.facts import Facts
@@ -51,7 +51,8 @@ def tilings(facts: Facts, machine: Machine, most: int) -> list[Tiling]:
     """The ``most`` tilings worth looking at, best first; at most two with the same loops."""
     rates = [_rates(facts, machine, width) for width in machine.lane_counts(facts)]
     found = [t for lanes in lane_choices(facts) for t in _for_lanes(facts, machine, lanes, rates)]
-    found.append(Tiling("", 1, 1, "", 1, (), (), _cycles(facts, machine, rates[-1], "", 1, "", 1, ())))
+    alone = _block(facts, machine, rates[-1], "", "", ())
+    found.append(Tiling("", 1, 1, "", 1, (), (), _cycles(facts, machine, alone, 1, 1)))
     kept: list[Tiling] = []
     seen: dict[tuple[str, str], int] = {}
     least = float("inf")
@@ -113,12 +114,13 @@ def _for_lanes(facts: Facts, machine: Machine, lanes: str, rates: list[_Rates]) 
         width = rate.width
         if width == 1 or (width > extent and width // 2 >= extent):
             continue
+        choices = ("", *_across_choices(facts, lanes, moving))
+        blocks = {n: _block(facts, machine, rate, lanes, n, inside) for n in choices if n not in inside}
         whole = extent // width
         summed = (1, SUMMED_VECTORS) if whole >= 2 * SUMMED_VECTORS else (1,)
         for vectors in summed if reduced else range(1, min(6, max(1, ceil(extent / width))) + 1):
-            for across in ("", *_across_choices(facts, lanes, moving)):
-                if across not in inside:
-                    yield from _rows(facts, machine, rate, lanes, vectors, across, inside, packed)
+            for across, block in blocks.items():
+                yield from _rows(facts, machine, block, vectors, across, inside, packed)
 
 
 def short_loops(facts: Facts, lanes: str) -> tuple[str, ...]:
@@ -144,8 +146,7 @@ def _across_choices(facts: Facts, lanes: str, moving: list[int]) -> Iterator[str
 def _rows(
     facts: Facts,
     machine: Machine,
-    rates: _Rates,
-    lanes: str,
+    block: _Block,
     vectors: int,
     across: str,
     inside: tuple[str, ...],
@@ -154,12 +155,12 @@ def _rows(
     most = min(facts.extents[across], MOST_ROWS) if across else 1
     wanted = FEW_ROWS if facts.points <= SMALL else range(2, MOST_ROWS + 1)
     for rows in sorted({*(n for n in wanted if n < most), most}) if across else (1,):
-        if registers_used(facts, lanes, vectors, across, rows, inside) > machine.registers:
+        if registers_used(facts, block.lanes, vectors, across, rows, inside) > machine.registers:
             return
-        if rows * vectors * prod(facts.extents[n] for n in inside) > MOST_POINTS:
+        if rows * vectors * block.cells > MOST_POINTS:
             return
-        cycles = _cycles(facts, machine, rates, lanes, vectors, across, rows, inside)
-        yield Tiling(lanes, rates.width, vectors, across, rows, inside, packed, cycles)
+        cycles = _cycles(facts, machine, block, vectors, rows)
+        yield Tiling(block.lanes, block.rates.width, vectors, across, rows, inside, packed, cycles)
 
 
 def registers_used(facts: Facts, lanes: str, vectors: int, across: str, rows: int, inside: tuple[str, ...] = ()) -> int:
@@ -175,36 +176,78 @@ def registers_used(facts: Facts, lanes: str, vectors: int, across: str, rows: in
     return accumulators + shared + single + scratch
 
 
-def _cycles(
-    facts: Facts,
-    machine: Machine,
-    rates: _Rates,
-    lanes: str,
-    vectors: int,
-    across: str,
-    rows: int,
-    inside: tuple[str, ...],
-) -> float:
-    """Cycles of one core for the whole statement, data in the nearest cache."""
-    lane_extent, row_extent = facts.extents.get(lanes, 1), facts.extents.get(across, 1)
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What one read of a register tile costs: ``cycles`` each time, and more where rows drive each other out."""
+
+    moving: bool
+    """Along the lanes."""
+    across: bool
+    times: int
+    """For the loops inside the tile."""
+    cycles: float
+    ways: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """What register tiles of the same loops have in common, however many rows and vectors they are."""
+
+    rates: _Rates
+    lanes: str
+    reduced: bool
+    """The lanes are summed up."""
+    lane_extent: int
+    row_extent: int
+    outer: int
+    depth: int
+    rounds: float
+    cells: int
+    reads: tuple[_Read, ...]
+
+
+def _block(facts: Facts, machine: Machine, rates: _Rates, lanes: str, across: str, inside: tuple[str, ...]) -> _Block:
     tiled = (lanes, across, *inside)
-    outer = prod(e for n, e in facts.extents.items() if n not in tiled and n in facts.kept)
     depth = prod(e for n, e in facts.extents.items() if n not in (lanes, across) and n in facts.reduced)
-    rounds = depth / max(1, _innermost(facts, lanes))
+    reads: list[_Read] = []
+    for number, use in enumerate(facts.reads):
+        moving = bool(lanes) and use.stride(lanes) != 0
+        each = rates.loads[number] if moving else rates.broadcasts[number]
+        if moving and use.stride(lanes) != 1 and (number, lanes) not in facts.panels:
+            each = rates.width * machine.scatter_cycles
+        times = prod(facts.extents[n] for n in inside if use.stride(n) != 0)
+        ways = machine.ways((use.stride(across) or 0) * use.bytes) if moving and across else inf
+        reads.append(_Read(moving, bool(across) and use.stride(across) != 0, times, each, ways))
+    return _Block(
+        rates,
+        lanes,
+        lanes in facts.reduced,
+        facts.extents.get(lanes, 1),
+        facts.extents.get(across, 1),
+        prod(e for n, e in facts.extents.items() if n not in tiled and n in facts.kept),
+        depth,
+        depth / max(1, _innermost(facts, lanes)),
+        prod(facts.extents[n] for n in inside),
+        tuple(reads),
+    )
+
+
+def _cycles(facts: Facts, machine: Machine, block: _Block, vectors: int, rows: int) -> float:
+    """Cycles of one core for the whole statement, data in the nearest cache."""
+    width, depth = block.rates.width, block.depth
     total = 0.0
-    for lane_tiles, vecs in _classes(lane_extent, rates.width * vectors, rates.width):
-        for row_tiles, r in _classes(row_extent, rows, 1):
-            count = lane_tiles * row_tiles * outer
-            step = _step(facts, machine, rates, lanes, vecs, across, r, inside)
-            if lanes in facts.reduced:
+    for lane_tiles, vecs in _classes(block.lane_extent, width * vectors, width):
+        for row_tiles, r in _classes(block.row_extent, rows, 1):
+            count = lane_tiles * row_tiles * block.outer
+            step = _step(machine, block, vecs, r)
+            if block.reduced:
                 total += count * depth * step
             else:
-                total += count * (depth * step + _edges(facts, machine, rates, lanes, vecs, r))
-                total += count * rounds * machine.enter_cycles
-    if lanes in facts.reduced:
-        tiles = outer * ceil(row_extent / rows)
-        cells = rows * prod(facts.extents[n] for n in inside)
-        total += tiles * (cells * machine.join_cycles + depth * machine.enter_cycles)
+                total += count * (depth * step + _edges(facts, machine, block.rates, block.lanes, vecs, r))
+                total += count * block.rounds * machine.enter_cycles
+    if block.reduced:
+        tiles = block.outer * ceil(block.row_extent / rows)
+        total += tiles * (rows * block.cells * machine.join_cycles + depth * machine.enter_cycles)
     return total
 
 
@@ -223,31 +266,16 @@ def _classes(extent: int, tile: int, unit: int) -> Iterator[tuple[int, int]]:
         yield 1, ceil(rest / unit)
 
 
-def _step(
-    facts: Facts,
-    machine: Machine,
-    rates: _Rates,
-    lanes: str,
-    vectors: int,
-    across: str,
-    rows: int,
-    inside: tuple[str, ...],
-) -> float:
+def _step(machine: Machine, block: _Block, vectors: int, rows: int) -> float:
     """Cycles of one step of the reduction (or of one tile, when nothing is reduced)."""
-    points = rows * vectors * prod(facts.extents[n] for n in inside)
-    arithmetic = points * rates.arithmetic
+    arithmetic = rows * vectors * block.cells * block.rates.arithmetic
     loads = 0.0
-    for number, use in enumerate(facts.reads):
-        along = rows if across and use.stride(across) != 0 else 1
-        along *= prod(facts.extents[n] for n in inside if use.stride(n) != 0)
-        moving = bool(lanes) and use.stride(lanes) != 0
-        each = rates.loads[number] if moving else rates.broadcasts[number]
-        if moving and use.stride(lanes) != 1 and (number, lanes) not in facts.panels:
-            each = rates.width * machine.scatter_cycles
-        loads += along * (vectors if moving else 1) * each
-        if moving and across and along > machine.ways((use.stride(across) or 0) * use.bytes):
+    for read in block.reads:
+        along = (rows if read.across else 1) * read.times
+        loads += along * (vectors if read.moving else 1) * read.cycles
+        if along > read.ways:
             loads += along * vectors * machine.conflict_cycles
-    latency = rates.latency * (vectors if lanes in facts.reduced else 1)
+    latency = block.rates.latency * (vectors if block.reduced else 1)
     return max(arithmetic, loads, latency) + machine.crowding * min(arithmetic, loads) + machine.loop_cycles
 
 
