@@ -151,6 +151,7 @@ def _run(example: Example, target: Target, threads: int) -> _Found:
     arrays = fill(source, 1, example.sizes)
     constants = {t.name: arrays[t.name] for t in source.inputs if t.role is Role.CONST}
     kernel = compile(source, target, threads, constants=constants)
+    assert isinstance(kernel, Kernel), "this machine is not simulated"
     given = [arrays[t.name] for t in source.inputs if t.name not in constants]
     result = kernel(*given, sizes=example.sizes or None)
     assert isinstance(result, np.ndarray)

@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache
+from importlib import import_module
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from dovetail.base.errors import CallError, TargetError
 from dovetail.base.limits import DEFAULT_LIMITS, Limits
@@ -47,6 +48,9 @@ from dovetail.targets.host import missing_features
 from dovetail.targets.load import load_target
 from dovetail.targets.model import Target
 
+if TYPE_CHECKING:
+    from dovetail.simulated.kernel import SimulatedKernel
+
 T = TypeVar("T")
 TURN_SECONDS = 0.0002
 UNCHECKED = Certificate("", "", "", ())
@@ -79,9 +83,14 @@ def compile(
     constants: Mapping[str, object] | None = None,
     plan: Plan | None = None,
     cache: bool = True,
-) -> Kernel:
-    """``program`` as a kernel: a callable over arrays, certified, or taken from the cache with its certificate."""
+) -> Kernel | SimulatedKernel:
+    """``program`` as a kernel: a callable over arrays, certified, or taken from the cache with its certificate.
+
+    A target without an [llvm] table is simulated: its kernels run on the simulator and count cycles.
+    """
     machine = _target(target)
+    if machine.llvm is None:
+        return _simulated(program, machine, constants, plan)
     threads = _threads(threads, machine)
     _check(program, machine, constants or {})
     work = _Compilation(program, machine, threads, open_cache() if cache else None)
@@ -89,6 +98,15 @@ def compile(
         kernel = work.kernel(plan)
     if constants:
         work.time("constants", lambda: kernel.bind(constants))
+    return kernel
+
+
+def _simulated(
+    program: Program, target: Target, constants: Mapping[str, object] | None, plan: Plan | None
+) -> SimulatedKernel:
+    """The simulator is loaded when it is first used: it takes as long to load as all that a processor needs."""
+    kernel: SimulatedKernel = import_module("dovetail.simulated.kernel").SimulatedKernel(program, target, plan)
+    kernel.bind(constants or {})
     return kernel
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,6 +22,9 @@ from dovetail.schedule.collapse import collapse
 from dovetail.schedule.lower.build import build_nest
 from dovetail.targets.load import load_target
 
+if TYPE_CHECKING:
+    from dovetail.simulated.kernel import SimulatedKernel
+
 
 def uncertified(program: Program, plan: Plan, target: str, threads: int) -> Kernel:
     """``program`` lowered as ``plan`` says, with nothing checked: the test does that."""
@@ -33,7 +37,7 @@ def uncertified(program: Program, plan: Plan, target: str, threads: int) -> Kern
     return Kernel(program, plan, target, threads, code, Certificate("", "", "", ()), lambda: "", views)
 
 
-def assert_exact(kernel: Kernel, sizes: Mapping[str, int] | None = None, seed: int = 1) -> None:
+def assert_exact(kernel: Kernel | SimulatedKernel, sizes: Mapping[str, int] | None = None, seed: int = 1) -> None:
     """Fail unless ``kernel`` writes what the evaluator writes, and that is not all zeros."""
     program = kernel.program
     arrays = fill(program, seed, sizes)

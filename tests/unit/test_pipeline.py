@@ -50,7 +50,9 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def compiled(text: str, threads: int = 1) -> Kernel:
-    return dovetail.compile(dovetail.program(text), threads=threads)
+    kernel = dovetail.compile(dovetail.program(text), threads=threads)
+    assert isinstance(kernel, Kernel)
+    return kernel
 
 
 # -- certificates

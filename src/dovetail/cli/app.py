@@ -18,6 +18,7 @@ from dovetail.cli.doctor import doctor
 from dovetail.cli.map import map_verb
 from dovetail.cli.run import run
 from dovetail.cli.screen import say, show_error
+from dovetail.cli.simulate import simulate_verb
 from dovetail.cli.targets import targets_app
 from dovetail.cli.verify import verify
 
@@ -75,6 +76,10 @@ def _root(
       dovetail map matmul.dt        which instructions of this machine fit, and why others do not
       dovetail run matmul.dt        compile it, run it, time it
       dovetail verify matmul.dt     compare every element with the reference
+
+    \b
+    A machine is a file too. Those that exist only as a file are simulated:
+      dovetail simulate matmul.dt --target systolic16
     """
 
 
@@ -83,5 +88,6 @@ app.command("compile")(compile_verb)
 app.command("run")(run)
 app.command("bench")(bench)
 app.command("verify")(verify)
+app.command("simulate")(simulate_verb)
 app.add_typer(targets_app, name="targets")
 app.command("doctor")(doctor)

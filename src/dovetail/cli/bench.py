@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dovetail.base.errors import ProgramError
+from dovetail.base.errors import ProgramError, TargetError
 from dovetail.cli.options import AsJson, ProgramPath, ProgramText, Sizes, TargetName, Threads, numbers
 from dovetail.cli.screen import milliseconds, percent, say, show_json, show_table
 from dovetail.cli.source import read_program, stem
@@ -61,6 +61,11 @@ def bench(
     from dovetail.targets.load import load_target
 
     machine = load_target(target)
+    if machine.llvm is None:
+        raise TargetError(
+            f"'{machine.name}' is simulated: it counts cycles, and has no time to measure",
+            hint=f"dovetail simulate --target {target}",
+        )
     count = threads or default_threads(machine)
     if shapes is not None:
         if path is not None or text is not None:

@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dovetail.base.errors import DovetailError, PlanError
-from dovetail.cli.options import ProgramPath, ProgramText, TargetName, Threads
+from dovetail.base.errors import DovetailError, TargetError
+from dovetail.cli.options import PlanFile, ProgramPath, ProgramText, TargetName, Threads, read_plan
 from dovetail.cli.screen import heading, milliseconds, note, say, show_table
 from dovetail.cli.source import read_program, stem
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from dovetail.ir.plan import Plan
     from dovetail.ir.program import Program
-    from dovetail.runtime.kernel import Kernel
     from dovetail.targets.model import Target
 
 SHIPPED = "ll,s,o,h"
@@ -26,9 +27,7 @@ def compile_verb(
     text: ProgramText = None,
     target: TargetName = "host",
     threads: Threads = None,
-    plan_file: Annotated[
-        str | None, typer.Option("--plan", metavar="FILE", help="Use this plan (JSON) instead of the default one.")
-    ] = None,
+    plan_file: PlanFile = None,
     output: Annotated[
         str | None, typer.Option("--output", "-o", metavar="OUT", help="Write OUT.ll, OUT.s, OUT.o and OUT.h.")
     ] = None,
@@ -41,7 +40,8 @@ def compile_verb(
       dovetail compile matmul.dt --threads 1 -o matmul     matmul.ll .s .o .h
       dovetail compile matmul.dt --target x86-64-v4 --emit s
 
-    Shows the plan and the reasons behind it. OUT.h says how to call what is in OUT.o.
+    Shows the plan and the reasons behind it. OUT.h says how to call what is in OUT.o. For a simulated machine there is
+    no code to write: --emit plan,nest writes what its simulator runs.
     """
     from dovetail.pipeline import compile, default_threads
     from dovetail.targets.host import missing_features
@@ -49,7 +49,10 @@ def compile_verb(
 
     program = read_program(path, text)
     machine = load_target(target)
-    plan = _read_plan(plan_file) if plan_file else None
+    plan = read_plan(plan_file) if plan_file else None
+    if machine.llvm is None:
+        _compile_simulated(program, machine, plan, output or stem(path), emit or ("plan,nest" if output else ""))
+        return
     missing = missing_features(machine)
     if missing:
         note(f"not run, so not checked on code: this machine lacks {', '.join(missing)}")
@@ -57,7 +60,10 @@ def compile_verb(
     else:
         kernel = compile(program, machine, threads, plan=plan)
         plan = kernel.plan
-        _show(kernel)
+        say(kernel.explain())
+        heading("plan")
+        say(kernel.plan)
+        _show_seconds(kernel.seconds)
     if output or emit:
         _write(program, plan, machine, output or stem(path), emit or SHIPPED)
 
@@ -76,31 +82,45 @@ def _planned(program: Program, plan: Plan | None, target: Target, threads: int) 
     return plan
 
 
-def _read_plan(path: str) -> Plan:
-    from dovetail.ir.plan import plan_from_json
+def _compile_simulated(program: Program, target: Target, plan: Plan | None, stem: str, kinds: str) -> None:
+    from dovetail.simulated.kernel import SimulatedKernel
 
-    try:
-        return plan_from_json(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as problem:
-        raise PlanError(f"the plan '{path}' cannot be read", why=str(problem)) from None
-
-
-def _show(kernel: Kernel) -> None:
+    if program.sizes:
+        raise TargetError(
+            f"a plan for the simulated machine '{target.name}' needs the values of all run-time sizes",
+            hint="dovetail simulate --size NAME=NUMBER, or numbers in the program",
+        )
+    wanted = _kinds(kinds)
+    for kind in wanted:
+        if kind not in ("plan", "nest"):
+            raise TargetError(f"there is no '{kind}' for a simulated machine", hint="--emit plan,nest")
+    kernel = SimulatedKernel(program, target, plan)
     say(kernel.explain())
-    heading("plan")
-    say(kernel.plan)
+    _show_seconds(kernel.seconds)
+    texts = {"plan": kernel.plan.to_json(), "nest": f"{kernel.last.nest}\n"}
+    _write_files({kind: texts[kind].encode() for kind in wanted}, stem)
+
+
+def _show_seconds(seconds: Mapping[str, float]) -> None:
     heading("time")
-    total = sum(kernel.seconds.values())
-    rows = [(step, milliseconds(seconds)) for step, seconds in kernel.seconds.items()]
-    show_table(("step", "took"), [*rows, ("together", milliseconds(total))], right=("took",))
+    rows = [(step, milliseconds(took)) for step, took in seconds.items()]
+    show_table(("step", "took"), [*rows, ("together", milliseconds(sum(seconds.values())))], right=("took",))
 
 
 def _write(program: Program, plan: Plan, target: Target, stem: str, kinds: str) -> None:
     from dovetail.artefacts import artefacts
 
-    wanted = [kind.strip() for kind in kinds.split(",") if kind.strip()]
-    say()
-    for kind, data in artefacts(program, plan, target, wanted).items():
+    _write_files(artefacts(program, plan, target, _kinds(kinds)), stem)
+
+
+def _kinds(text: str) -> list[str]:
+    return [kind.strip() for kind in text.split(",") if kind.strip()]
+
+
+def _write_files(files: Mapping[str, bytes], stem: str) -> None:
+    if files:
+        say()
+    for kind, data in files.items():
         file = Path(f"{stem}.{kind}")
         try:
             file.write_bytes(data)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dovetail.base.errors import DovetailError
+from dovetail.base.errors import DovetailError, PlanError
+
+if TYPE_CHECKING:
+    from dovetail.ir.plan import Plan
 
 ProgramPath = Annotated[
     str | None, typer.Argument(metavar="PROGRAM", help="File with a program; - reads standard input.")
@@ -20,7 +24,20 @@ Sizes = Annotated[
     list[str] | None, typer.Option("--size", metavar="NAME=NUMBER", help="Value of a run-time size; repeat for more.")
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Which inputs are made up.")]
+PlanFile = Annotated[
+    str | None, typer.Option("--plan", metavar="FILE", help="Use this plan (JSON) instead of the default one.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for another program instead of tables.")]
+
+
+def read_plan(path: str) -> Plan:
+    """The plan in a file."""
+    from dovetail.ir.plan import plan_from_json
+
+    try:
+        return plan_from_json(Path(path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as problem:
+        raise PlanError(f"the plan '{path}' cannot be read", why=str(problem)) from None
 
 
 def pairs(given: list[str] | None, option: str) -> dict[str, str]:

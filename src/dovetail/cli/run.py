@@ -9,6 +9,7 @@ import typer
 from dovetail.base.errors import CallError
 from dovetail.cli.options import ProgramPath, ProgramText, Seed, Sizes, TargetName, Threads, numbers, pairs
 from dovetail.cli.screen import heading, milliseconds, say, show_table
+from dovetail.cli.simulate import show_cycles
 from dovetail.cli.source import read_program
 from dovetail.cli.timing import latency
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from dovetail.cli.timing import Latency
     from dovetail.ir.program import Program
     from dovetail.runtime.kernel import Kernel
+    from dovetail.simulated.kernel import SimulatedKernel
 
 
 def run(
@@ -45,11 +47,13 @@ def run(
       dovetail run matmul.dt --input a=left.npy --input b=right.npy --output c=product.npy
       dovetail run rows.dt --size m=7
 
-    Inputs that are not given are small whole numbers, so that every sum is exact.
+    Inputs that are not given are small whole numbers, so that every sum is exact. A simulated machine computes the
+    result in its own memories, slowly, and shows cycles instead of time.
     """
     from dovetail.cli.inputs import gather, save
     from dovetail.ir.program import Role
     from dovetail.pipeline import compile
+    from dovetail.runtime.kernel import Kernel
 
     program = read_program(path, text)
     files = pairs(outputs, "--output")
@@ -58,8 +62,12 @@ def run(
     constants = {t.name: arrays[t.name] for t in program.inputs if t.role is Role.CONST}
     kernel = compile(program, target, threads, constants=constants)
     results = call(kernel, arrays, sizes)
-    timed = latency(lambda: call(kernel, arrays, sizes))
-    _show(kernel, sizes, timed, results)
+    if isinstance(kernel, Kernel):
+        _show_latency(kernel, sizes, latency(lambda: call(kernel, arrays, sizes)))
+    else:
+        show_cycles(kernel)
+    heading("outputs")
+    show_table(("name", "dtype", "shape", "least", "largest", "mean", "first elements"), _summaries(program, results))
     for name, file in files.items():
         save(file, results[name])
         say(f"wrote {name} to {file}")
@@ -67,7 +75,7 @@ def run(
         _check(program, kernel, arrays, sizes, results, whole=not inputs)
 
 
-def call(kernel: Kernel, arrays: Mapping[str, Array], sizes: Mapping[str, int]) -> dict[str, Array]:
+def call(kernel: Kernel | SimulatedKernel, arrays: Mapping[str, Array], sizes: Mapping[str, int]) -> dict[str, Array]:
     """The outputs of one call, by name. Inputs stay as they are: what is written is a copy."""
     given = [arrays[t.name] for t in kernel.program.inputs if t.name not in kernel.constants]
     found = kernel(*given, sizes=sizes or None)
@@ -82,7 +90,7 @@ def _check_outputs(program: Program, files: Mapping[str, str]) -> None:
             raise CallError(f"'{name}' is not an output of the program", why=f"its outputs: {', '.join(known)}")
 
 
-def _show(kernel: Kernel, sizes: Mapping[str, int], timed: Latency, results: Mapping[str, Array]) -> None:
+def _show_latency(kernel: Kernel, sizes: Mapping[str, int], timed: Latency) -> None:
     from dovetail.ir.work import work
 
     done = work(kernel.program, sizes)
@@ -99,15 +107,13 @@ def _show(kernel: Kernel, sizes: Mapping[str, int], timed: Latency, results: Map
         ("call, slowest", milliseconds(timed.slowest), f"{timed.blocks} x {timed.calls} calls"),
     ]
     show_table(("", "time", ""), rows, right=("time",))
-    heading("outputs")
-    show_table(("name", "dtype", "shape", "least", "largest", "mean", "first elements"), _summaries(kernel, results))
 
 
-def _summaries(kernel: Kernel, results: Mapping[str, Array]) -> list[tuple[str, ...]]:
+def _summaries(program: Program, results: Mapping[str, Array]) -> list[tuple[str, ...]]:
     import numpy as np
 
     rows: list[tuple[str, ...]] = []
-    for tensor in kernel.program.outputs:
+    for tensor in program.outputs:
         array = results[tensor.name]
         shape = " x ".join(map(str, array.shape)) or "scalar"
         if not array.size:
@@ -122,7 +128,7 @@ def _summaries(kernel: Kernel, results: Mapping[str, Array]) -> list[tuple[str, 
 
 def _check(
     program: Program,
-    kernel: Kernel,
+    kernel: Kernel | SimulatedKernel,
     arrays: Mapping[str, Array],
     sizes: Mapping[str, int],
     results: Mapping[str, Array],

@@ -1,0 +1,161 @@
+"""``dovetail simulate``: how many cycles a program takes on a machine that is simulated, and what they go to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dovetail.base.errors import DovetailError, TargetError
+from dovetail.cli.options import AsJson, PlanFile, ProgramPath, ProgramText, Seed, Sizes, numbers, read_plan
+from dovetail.cli.screen import heading, say, show_json
+from dovetail.cli.source import read_program
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dovetail.compare import Comparison
+    from dovetail.simulated.kernel import SimulatedKernel
+    from dovetail.targets.model import Target
+
+
+def simulate_verb(
+    path: ProgramPath = None,
+    text: ProgramText = None,
+    target: Annotated[
+        str,
+        typer.Option("--target", "-t", metavar="NAME|FILE", help="A simulated machine: its name, or its .toml file."),
+    ] = "",
+    plan_file: PlanFile = None,
+    size: Sizes = None,
+    timeline: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Write who does what when, for a trace viewer (JSON).")
+    ] = None,
+    check: Annotated[
+        bool, typer.Option("--check", "--functional", help="Run it with data too, and compare; 1 if wrong.")
+    ] = False,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Count the cycles of a program on a machine that a file describes.
+
+    \b
+    Example:
+      dovetail simulate matmul.dt --target systolic16
+      dovetail simulate matmul.dt --target systolic16 --timeline trace.json     open it in a trace viewer
+      dovetail simulate matmul.dt --target my-chip.toml --plan other-plan.json
+      dovetail simulate rows.dt --target npu-mv --size m=100 --check
+
+    Shows the simulated cycles beside those that the analytic model predicted, how busy every instruction, unit and
+    memory was, and the statements that no instruction fits, which the machine's host runs, with the reason.
+    The plan that is used can be had from `dovetail compile --target T --emit plan`.
+    """
+    from dovetail.cli.inputs import bind
+    from dovetail.simulated.kernel import SimulatedKernel
+
+    machine = simulated_machine(target)
+    program = read_program(path, text)
+    sizes = bind(program, {}, numbers(size))
+    kernel = SimulatedKernel(program, machine, read_plan(plan_file) if plan_file else None)
+    kernel.at(sizes)
+    found = _compared(kernel, sizes, seed) if check else None
+    if timeline is not None:
+        _write_timeline(kernel, timeline)
+    if as_json:
+        show_json(_json(kernel, sizes, found))
+    else:
+        show_cycles(kernel)
+        if found is not None:
+            say()
+            say(f"check: {found.verdict}", "green" if found.agrees else "bold red")
+        if timeline is not None:
+            say(f"wrote {timeline}")
+    if found is not None and not found.agrees:
+        raise typer.Exit(1)
+
+
+def simulated_machine(name: str) -> Target:
+    """The target of that name; an error when code is made for it instead of cycles."""
+    from dovetail.targets.files import shipped_targets
+    from dovetail.targets.load import load_target
+
+    known = [t for t in shipped_targets() if load_target(t).llvm is None]
+    if not name:
+        raise TargetError("no machine is given", hint=f"--target with a .toml file, or one of {', '.join(known)}")
+    target = load_target(name)
+    if target.llvm is not None:
+        raise TargetError(
+            f"'{target.name}' is not simulated: its file has an [llvm] table, so code is made for it",
+            hint=f"dovetail run --target {name}, or a simulated machine: {', '.join(known)}",
+        )
+    return target
+
+
+def show_cycles(kernel: SimulatedKernel) -> None:
+    """Cycles, predicted and simulated; what they went to; and what runs on the host."""
+    from dovetail.sim.report import table
+
+    say(f"on {kernel.target}, simulated, {kernel.utilisation:.1%} of the time at work")
+    say()
+    say(table(kernel.timing, kernel.predicted_cycles))
+    if kernel.on_host:
+        heading("on the host")
+        for statement in kernel.on_host:
+            say(statement)
+
+
+def _compared(kernel: SimulatedKernel, sizes: Mapping[str, int], seed: int) -> Comparison:
+    from dovetail.cli.inputs import gather
+    from dovetail.cli.run import call
+    from dovetail.compare import compare
+    from dovetail.ir.evaluate import evaluate
+
+    arrays, bound = gather(kernel.program, {}, sizes, seed)
+    results = call(kernel, arrays, bound)
+    return compare(kernel.program, kernel.plan, bound, results, evaluate(kernel.program, arrays, bound))
+
+
+def _write_timeline(kernel: SimulatedKernel, path: str) -> None:
+    from dovetail.sim.report import write_chrome_trace
+
+    try:
+        write_chrome_trace(kernel.timing, Path(path), kernel.machine.frequency_hz)
+    except OSError as problem:
+        raise DovetailError(f"'{path}' cannot be written", why=problem.strerror) from None
+
+
+def _json(kernel: SimulatedKernel, sizes: Mapping[str, int], found: Comparison | None) -> dict[str, object]:
+    timing = kernel.timing
+    return {
+        "target": kernel.target,
+        "sizes": dict(sizes),
+        "cycles": timing.cycles,
+        "predicted_cycles": kernel.predicted_cycles,
+        "utilisation": kernel.utilisation,
+        "instructions": [{"name": i.name, "calls": i.calls, "busy_cycles": i.busy_cycles} for i in timing.instructions],
+        "units": [
+            {
+                "name": u.name,
+                "copies": u.is_engine,
+                "count": u.count,
+                "busy_cycles": u.busy_cycles,
+                "utilisation": u.utilisation,
+            }
+            for u in timing.units
+        ],
+        "memories": [
+            {
+                "name": m.name,
+                "count": m.count,
+                "bytes": m.bytes,
+                "busy_cycles": m.busy_cycles,
+                "utilisation": m.utilisation,
+                "peak_bytes": m.peak_bytes,
+            }
+            for m in timing.memories
+        ],
+        "on_host": [{"statement": h.statement, "text": h.text, "reason": h.reason} for h in kernel.on_host],
+        "plan": str(kernel.plan),
+        **({} if found is None else {"agrees": found.agrees, "exact": found.is_exact}),
+    }

@@ -1,0 +1,25 @@
+"""Program and plan -> the nest, and the machine with what its host unit runs in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dovetail.ir.fit import Misfit
+from dovetail.ir.nest import Nest
+from dovetail.ir.plan import Plan
+from dovetail.ir.program import Program
+from dovetail.schedule.placed.host import host_target
+from dovetail.schedule.placed.lower import placed_nest
+from dovetail.schedule.placed.zeros import zero_target
+from dovetail.targets.model import Target
+
+
+def lowered(program: Program, plan: Plan, target: Target, misfits: Sequence[Misfit] = ()) -> tuple[Target, Nest]:
+    """``misfits`` are for the message where the machine has no host for a statement that needs one."""
+    machine = zero_target(host_target(program, target, hosted(plan), misfits))
+    return machine, placed_nest(program, plan, machine)
+
+
+def hosted(plan: Plan) -> tuple[int, ...]:
+    """The statements that a plan leaves to the host."""
+    return tuple(sorted({leaf.statement for leaf in plan.leaves() if not leaf.instruction}))

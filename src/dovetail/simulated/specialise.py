@@ -1,0 +1,107 @@
+"""A program with constant extents -> its plan, its nest on a machine, its cycles and its certificate."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from typing import TypeVar
+
+from dovetail.ir.certificate import Certificate
+from dovetail.ir.fit import Misfit
+from dovetail.ir.nest import Nest
+from dovetail.ir.plan import Plan
+from dovetail.ir.program import Program
+from dovetail.mapping.find import find_mappings
+from dovetail.schedule.empty import without_empty_statements
+from dovetail.schedule.placed.choose import default_placed_plan
+from dovetail.schedule.placed.predict import Prediction, predict
+from dovetail.schedule.placed.zeros import zero_target
+from dovetail.sim.report import Timing
+from dovetail.sim.timed import simulate_time
+from dovetail.simulated.certify import certify
+from dovetail.simulated.lowered import hosted, lowered
+from dovetail.targets.model import Target
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class OnHost:
+    """A statement that runs on the machine's host unit, and why."""
+
+    statement: int
+    text: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"statement {self.statement} on the host: {self.text}\n  {self.reason}"
+
+
+@dataclass(frozen=True)
+class Specialised:
+    """A program for constant extents. ``machine`` is the target with the instructions that its host runs."""
+
+    program: Program
+    plan: Plan
+    nest: Nest
+    machine: Target
+    timing: Timing
+    certificate: Certificate
+    on_host: tuple[OnHost, ...]
+
+    @cached_property
+    def prediction(self) -> Prediction:
+        """Cycles by the analytic model."""
+        return predict(self.nest, self.machine)
+
+    @property
+    def utilisation(self) -> float:
+        """The share of the time in which the unit of the heaviest statement is at work; the host counts last."""
+        heaviest = max(self.plan.leaves(), key=lambda leaf: (bool(leaf.instruction), self._points(leaf.statement)))
+        instruction = self.machine.instruction(heaviest.instruction or f"host.{heaviest.statement}")
+        at_work = [u for u in self.timing.units if u.name == instruction.unit and u.is_engine is instruction.is_async]
+        return max((u.utilisation for u in at_work or self.timing.units), default=0.0)
+
+    def _points(self, number: int) -> int:
+        return prod(loop.extent.const for loop in self.program.statements[number].all_loops)
+
+
+def specialise(program: Program, target: Target, given: Plan | None, seconds: dict[str, float]) -> Specialised:
+    """``program`` as ``given`` says, or as the default plan does; ``seconds`` learns how long each step took.
+
+    An error instead of a kernel that breaks a rule of the machine or fails its certificate."""
+
+    def timed(name: str, work: Callable[[], T]) -> T:
+        begun = time.perf_counter()
+        result = work()
+        seconds[name] = seconds.get(name, 0.0) + time.perf_counter() - begun
+        return result
+
+    program = without_empty_statements(program)
+    plan = given or timed("plan", lambda: default_plan(program, target))
+    reasons = misfits(program, target) if hosted(plan) else ()
+    machine, nest = timed("nest", lambda: lowered(program, plan, target, reasons))
+    timing = timed("time", lambda: simulate_time(nest, machine))
+    certificate = timed("certificate", lambda: certify(program, plan, target, nest, machine, timing))
+    on_host = tuple(_on_host(program, number, target, reasons) for number in hosted(plan))
+    return Specialised(program, plan, nest, machine, timing, certificate, on_host)
+
+
+def default_plan(program: Program, target: Target) -> Plan:
+    """The plan that the analytic model thinks best."""
+    fits = find_mappings(program, target, misfits=False, nodes=False).fits
+    return default_placed_plan(program, zero_target(target), fits)
+
+
+def misfits(program: Program, target: Target) -> tuple[Misfit, ...]:
+    """Why instructions do not fit whole statements of ``program``, nearest to a fit first."""
+    return find_mappings(program, target, nodes=False).misfits
+
+
+def _on_host(program: Program, number: int, target: Target, reasons: tuple[Misfit, ...]) -> OnHost:
+    near = next((m for m in reasons if m.statement == number), None)
+    reason = f"{near.instruction}: {near.reason}" if near else f"the plan puts it there; '{target.name}' could run it"
+    return OnHost(number, str(program.statements[number]), reason)
