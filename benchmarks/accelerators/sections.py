@@ -1,0 +1,188 @@
+"""The bars, one section each: which cases are run, what is said about them, and whether the bar is met."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from math import exp, log
+from pathlib import Path
+from statistics import median
+from typing import Protocol, TypeVar
+
+from benchmarks.accelerators.cases import (
+    Case,
+    array_products,
+    convolutions,
+    counted,
+    fully_connected,
+    npu_cells,
+    npu_products,
+)
+from benchmarks.accelerators.exact import Verdict, check, exact_cases
+from benchmarks.accelerators.scale_sim import run_again, stored
+from benchmarks.accelerators.subject import Row, measured
+
+T = TypeVar("T")
+SAMPLE = 8
+"""With --quick every so many-th case is run."""
+SECTIONS = ("exact", "sw26010", "npu-mv", "systolic16", "scale-sim", "prediction", "speed")
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A number that has to reach another, or to stay below it."""
+
+    text: str
+    value: float
+    limit: float
+    at_most: bool = False
+    unit: str = ""
+
+    @property
+    def is_met(self) -> bool:
+        return self.value <= self.limit if self.at_most else self.value >= self.limit
+
+    def __str__(self) -> str:
+        sign = "<=" if self.at_most else ">="
+        verdict = "met" if self.is_met else "MISSED"
+        return f"{self.text}: {self.value:.4g}{self.unit} (bar {sign} {self.limit:g}{self.unit}) {verdict}"
+
+
+@dataclass(slots=True)
+class Section:
+    """One section's results."""
+
+    name: str
+    rows: list[Row] = field(default_factory=list)
+    verdicts: list[Verdict] = field(default_factory=list)
+    bars: list[Bar] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+class Track(Protocol):
+    """Goes over cases and shows how far it is."""
+
+    def __call__(self, cases: Sequence[T], name: str) -> Iterable[T]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Runner:
+    """Runs sections; ``track`` shows progress over cases."""
+
+    track: Track
+    quick: bool = False
+    scale_sim: Path | None = None
+
+    def run(self, wanted: Sequence[str]) -> Iterator[Section]:
+        """The sections of ``wanted``, in their order; some are judged on the rows of those before them."""
+        rows: list[Row] = []
+        for name in (n for n in SECTIONS if n in wanted):
+            if name in JUDGED:
+                rows = rows or [row for run in TIMED.values() for row in run(self).rows]
+                yield JUDGED[name](rows)
+                continue
+            section = self.exact() if name == "exact" else TIMED[name](self)
+            rows += section.rows
+            yield section
+
+    def exact(self) -> Section:
+        cases = self.sample(list(exact_cases()))
+        found = [check(case) for case in self.track(cases, "exact")]
+        right = sum(v.is_exact for v in found)
+        bars = [Bar("cases that are exact", 100 * right / len(found), 100, unit=" %")]
+        return Section("exact", verdicts=found, bars=bars)
+
+    def rows(self, cases: Iterable[Case], name: str) -> list[Row]:
+        return [measured(case) for case in self.track(self.sample(list(cases)), name)]
+
+    def sample(self, cases: list[T]) -> list[T]:
+        return cases[::SAMPLE] if self.quick else cases
+
+
+def sunway(runner: Runner) -> Section:
+    """Convolutions and fully connected layers at three batch sizes, against the hand-written plan where it runs."""
+    many = runner.rows((*convolutions(128), *fully_connected(128)), "sw26010, batch 128")
+    some = [r for b in (32, 1) for r in runner.rows((*convolutions(b), *fully_connected(b)), f"sw26010, batch {b}")]
+    judged = [r for r in many if r.peer]
+    wins = sum(r.gain >= 1 / 0.95 for r in judged)
+    section = Section("sw26010", [*many, *some])
+    section.bars = [
+        Bar("cases with 5 % fewer cycles than by hand", 100 * wins / max(1, len(judged)), 88, unit=" %"),
+        Bar("batch 1 and 32 that run", 100 * sum(r.works for r in some) / max(1, len(some)), 100, unit=" %"),
+        Bar("longest search", max(r.search_seconds for r in section.rows), 60, at_most=True, unit=" s"),
+    ]
+    section.notes = [
+        f"gain over the hand-written plan: geomean {geomean([r.gain for r in judged]):.2f} over {len(judged)} cases",
+        *(f"batch {b}: utilisation {_shares(rows)}" for b, rows in ((128, many), ("32 and 1", some))),
+    ]
+    return section
+
+
+def matrix_vector(runner: Runner) -> Section:
+    """DeepBench's products and GRUs against one hand plan per operator."""
+    products, cells = runner.rows(npu_products(), "npu-mv, products"), runner.rows(npu_cells(), "npu-mv, GRU")
+    gains = [geomean([r.gain for r in rows]) for rows in (products, cells)]
+    section = Section("npu-mv", [*products, *cells])
+    section.bars = [Bar("gain on products", gains[0], 1.3), Bar("gain on GRU", gains[1], 2.0)]
+    section.notes = [f"{len(products)} products, {len(cells)} GRUs; geometric means"]
+    return section
+
+
+def systolic(runner: Runner) -> Section:
+    """Large products on the array."""
+    rows = runner.rows(array_products(), "systolic16")
+    return Section(
+        "systolic16", rows, bars=[Bar("least utilisation", 100 * min(r.utilisation for r in rows), 90, unit=" %")]
+    )
+
+
+def against_scale_sim(runner: Runner) -> Section:
+    """Compute cycles of the array without overlap against SCALE-Sim's."""
+    known = runner.sample(run_again(runner.scale_sim) if runner.scale_sim else stored())
+    rows = []
+    for one in runner.track(known, "scale-sim"):
+        row = measured(counted(one))
+        rows.append(
+            Row(row.case, row.cycles, row.predicted, one.cycles, row.search_seconds, busy=row.busy, error=row.error)
+        )
+    worst = max((abs(r.busy - r.peer) / r.peer if r.works and r.peer else 1.0 for r in rows), default=0.0)
+    return Section("scale-sim", rows, bars=[Bar("largest difference of compute cycles", 100 * worst, 3, True, " %")])
+
+
+def speed(rows: Sequence[Row]) -> Section:
+    """How long timed simulation takes."""
+    cubes = [r.simulation_seconds for r in rows if r.case.machine == "systolic16" and r.case.macs == 1024**3]
+    others = [r.simulation_seconds for r in rows if r.case.machine == "sw26010"]
+    bars = [
+        Bar("1024^3 on systolic16", max(cubes, default=0.0), 2, at_most=True, unit=" s"),
+        Bar("slowest case on sw26010", max(others, default=0.0), 1, at_most=True, unit=" s"),
+    ]
+    return Section("speed", bars=bars, notes=[f"{len(cubes)} and {len(others)} cases"])
+
+
+def prediction(rows: Sequence[Row]) -> Section:
+    """The analytic model against simulated cycles."""
+    errors = [100 * r.prediction_error for r in rows if r.works] or [0.0]
+    bars = [Bar("median error", median(errors), 10, True, " %"), Bar("worst error", max(errors), 25, True, " %")]
+    worst = sorted((r for r in rows if r.works), key=lambda r: -r.prediction_error)[:5]
+    notes = [f"{r.case.machine} {r.case.label}: predicted {r.predicted:.0f}, simulated {r.cycles:.0f}" for r in worst]
+    return Section("prediction", bars=bars, notes=[f"{len(errors)} cases; the worst:", *notes])
+
+
+TIMED: dict[str, Callable[[Runner], Section]] = {
+    "sw26010": sunway,
+    "npu-mv": matrix_vector,
+    "systolic16": systolic,
+    "scale-sim": against_scale_sim,
+}
+JUDGED: dict[str, Callable[[Sequence[Row]], Section]] = {"prediction": prediction, "speed": speed}
+
+
+def geomean(values: Sequence[float]) -> float:
+    """0 where any value is."""
+    return exp(sum(map(log, values)) / len(values)) if values and min(values) > 0 else 0.0
+
+
+def _shares(rows: Sequence[Row]) -> str:
+    shares = [100 * r.utilisation for r in rows] or [0.0]
+    return f"median {median(shares):.0f} %, {min(shares):.0f} to {max(shares):.0f} %"
