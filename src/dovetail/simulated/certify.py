@@ -33,7 +33,7 @@ from dovetail.targets.model import Target
 MOST_CALLS = 2_000
 """Of a program that is run whole; about a quarter of a millisecond each."""
 MOST_OPERATIONS = 1 << 26
-SMALL_OPERATIONS = 1 << 22
+SMALL_OPERATIONS = 1 << 24
 """Of a small instance, where one can be had."""
 LONGEST_TILE = 1024
 """Tiles of one instruction up to this long stay as they are in a small instance."""

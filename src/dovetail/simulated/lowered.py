@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
-from dovetail.ir.fit import Misfit
 from dovetail.ir.nest import Nest
 from dovetail.ir.plan import Plan
 from dovetail.ir.program import Program
@@ -14,9 +13,11 @@ from dovetail.schedule.placed.zeros import zero_target
 from dovetail.targets.model import Target
 
 
-def lowered(program: Program, plan: Plan, target: Target, misfits: Sequence[Misfit] = ()) -> tuple[Target, Nest]:
-    """``misfits`` are for the message where the machine has no host for a statement that needs one."""
-    machine = zero_target(host_target(program, target, hosted(plan), misfits))
+def lowered(
+    program: Program, plan: Plan, target: Target, reasons: Mapping[int, str] | None = None
+) -> tuple[Target, Nest]:
+    """``reasons`` are for the message where the machine has no host for a statement that needs one."""
+    machine = zero_target(host_target(program, target, hosted(plan), reasons))
     return machine, placed_nest(program, plan, machine)
 
 

@@ -10,7 +10,6 @@ from math import prod
 from typing import TypeVar
 
 from dovetail.ir.certificate import Certificate
-from dovetail.ir.fit import Misfit
 from dovetail.ir.nest import Nest
 from dovetail.ir.plan import Plan
 from dovetail.ir.program import Program
@@ -23,6 +22,7 @@ from dovetail.sim.report import Timing
 from dovetail.sim.timed import simulate_time
 from dovetail.simulated.certify import certify
 from dovetail.simulated.lowered import hosted, lowered
+from dovetail.simulated.reasons import reasons
 from dovetail.targets.model import Target
 
 T = TypeVar("T")
@@ -82,11 +82,11 @@ def specialise(program: Program, target: Target, given: Plan | None, seconds: di
 
     program = without_empty_statements(program)
     plan = given or timed("plan", lambda: default_plan(program, target))
-    reasons = misfits(program, target) if hosted(plan) else ()
-    machine, nest = timed("nest", lambda: lowered(program, plan, target, reasons))
+    why = timed("reasons", lambda: reasons(program, target, hosted(plan)))
+    machine, nest = timed("nest", lambda: lowered(program, plan, target, why))
     timing = timed("time", lambda: simulate_time(nest, machine))
     certificate = timed("certificate", lambda: certify(program, plan, target, nest, machine, timing))
-    on_host = tuple(_on_host(program, number, target, reasons) for number in hosted(plan))
+    on_host = tuple(OnHost(number, str(program.statements[number]), why[number]) for number in hosted(plan))
     return Specialised(program, plan, nest, machine, timing, certificate, on_host)
 
 
@@ -94,14 +94,3 @@ def default_plan(program: Program, target: Target) -> Plan:
     """The plan that the analytic model thinks best."""
     fits = find_mappings(program, target, misfits=False, nodes=False).fits
     return default_placed_plan(program, zero_target(target), fits)
-
-
-def misfits(program: Program, target: Target) -> tuple[Misfit, ...]:
-    """Why instructions do not fit whole statements of ``program``, nearest to a fit first."""
-    return find_mappings(program, target, nodes=False).misfits
-
-
-def _on_host(program: Program, number: int, target: Target, reasons: tuple[Misfit, ...]) -> OnHost:
-    near = next((m for m in reasons if m.statement == number), None)
-    reason = f"{near.instruction}: {near.reason}" if near else f"the plan puts it there; '{target.name}' could run it"
-    return OnHost(number, str(program.statements[number]), reason)

@@ -10,7 +10,7 @@ from dovetail import __version__
 from dovetail.cli.screen import plain
 from tests.unit.cli.command import MATMUL, dovetail
 
-VERBS = ("map", "compile", "run", "bench", "verify", "targets", "doctor")
+VERBS = ("map", "compile", "run", "bench", "verify", "simulate", "targets", "doctor")
 
 
 def test_the_version_is_the_packages() -> None:

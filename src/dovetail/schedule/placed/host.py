@@ -23,7 +23,6 @@ from hashlib import sha256
 
 from dovetail.base.errors import MappingError
 from dovetail.ir.expr import Expr, Literal, Position, Read, rebuild
-from dovetail.ir.fit import Misfit
 from dovetail.ir.index import ZERO, Access, Condition, Index, affine, variable
 from dovetail.ir.instruction_function import dense_strides
 from dovetail.ir.nest import Call, Place
@@ -33,16 +32,18 @@ from dovetail.targets.load import load_target
 from dovetail.targets.model import Instruction, Operand, Target
 
 
-def host_target(program: Program, target: Target, statements: Sequence[int], misfits: Sequence[Misfit] = ()) -> Target:
+def host_target(
+    program: Program, target: Target, statements: Sequence[int], reasons: Mapping[int, str] | None = None
+) -> Target:
     """``target`` with the instructions that run ``statements`` of ``program`` (no run-time sizes) on its host unit.
 
-    A MappingError, with the reason of the first of ``misfits`` that is about the statement, where there is no host.
+    A MappingError where there is no host, with the statement's one of ``reasons``, which say why nothing else runs it.
     """
     if not statements:
         return target
     host = target.host
     if host is None:
-        raise _nowhere_to_run(program, target, statements[0], misfits)
+        raise _nowhere_to_run(program, target, statements[0], reasons or {})
     cost = ScalarCost(load_target(host.runs))
     made: dict[str, Instruction] = {}
     for number in sorted(set(statements)):
@@ -205,11 +206,10 @@ class _Operands:
         return name
 
 
-def _nowhere_to_run(program: Program, target: Target, number: int, misfits: Sequence[Misfit]) -> MappingError:
-    misfit = next((m for m in misfits if m.statement == number), None)
+def _nowhere_to_run(program: Program, target: Target, number: int, reasons: Mapping[int, str]) -> MappingError:
     return MappingError(
-        f"no instruction of '{target.name}' fits statement {number}, and there is no host unit to run it",
+        f"no instruction of '{target.name}' runs statement {number}, and there is no host unit to run it",
         where=program.statements[number].place,
-        why=f"{misfit.instruction}: {misfit.reason}" if misfit else None,
+        why=reasons.get(number),
         hint=f'[[unit]] name = "host", count = 1, runs = "generic" in {target.path or target.name}',
     )

@@ -10,7 +10,6 @@ import pytest
 from dovetail.base.errors import MappingError, SimulationError
 from dovetail.ir.evaluate import evaluate
 from dovetail.ir.fill import fill
-from dovetail.ir.fit import Misfit
 from dovetail.ir.index import constant
 from dovetail.ir.nest import Alloc, Buffer, Loop, Nest, Node
 from dovetail.ir.parse import parse
@@ -176,9 +175,8 @@ def test_a_start_that_is_left_out_is_found() -> None:
 def test_a_machine_without_a_host_says_what_would_help() -> None:
     program = parsed(PROGRAMS["softmax"])
     alone = replace(MACHINE, units=MACHINE.units[1:])
-    misfit = Misfit(1, "matmul16", "multiplies, the program applies exp", "", "")
     with pytest.raises(MappingError) as caught:
-        host_target(program, alone, [1], [misfit])
+        host_target(program, alone, [1], {1: "matmul16: multiplies, the program applies exp"})
     for words in ("statement 1", "exp(x[i, j] - m[i])", "matmul16: multiplies", 'runs = "generic"'):
         assert words in str(caught.value)
     assert host_target(program, alone, []) is alone
