@@ -41,7 +41,17 @@ class Fixed:
     quotient: Index
 
 
-Check = Inner | Condition | Fixed | tuple[Index, ...]
+@dataclass(frozen=True, slots=True)
+class Larger:
+    """Of several indices the smallest counts: one that must not change, or never be smaller than all of the others."""
+
+    index: Index
+    others: tuple[Index, ...]
+    may_count: bool
+    """Whether it may be the smallest while it does not change."""
+
+
+Check = Inner | Condition | Fixed | Larger
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +64,7 @@ class Facts:
     """Buffer -> elements by which its places move in a stride; None when they do not move alike."""
     checks: tuple[Check, ...]
     """In the order of the body: loops inside, conditions that must be decided alike, quotients that must not change,
-    and groups of indices of which one must never be negative."""
+    and indices that must not count."""
     is_regular: bool
     """Whether iterations can be skipped at all."""
 
@@ -194,7 +204,7 @@ class _Analysis:
             return
         for index in indices:
             if index not in steady:
-                self.checks.append(tuple(index - other for other in steady))
+                self.checks.append(Larger(index, tuple(steady), wanted == 0))
 
 
 def _synchronous(body: tuple[Step, ...]) -> Iterator[str]:
@@ -224,7 +234,7 @@ def _whole(index: Index, names: Mapping[str, int], stride: int, most: int) -> in
         if isinstance(atom, str | Access):
             continue
         stride = _whole(atom.index, names, stride, most)
-        moved = move(atom.index, {name: distance * stride for name, distance in names.items()})
+        moved = move(atom.index, {name: distance * stride for name, distance in names.items()}, [])
         if moved is not None and moved % atom.divisor:
             longer = stride * (atom.divisor // gcd(atom.divisor, moved))
             stride = longer if longer <= most else stride
@@ -260,7 +270,7 @@ def _inner_range(inner: Inner, ranges: Ranges) -> tuple[int, int] | None:
     return None if low is None or high is None else (low, max(low, high - 1))
 
 
-def _decided(guard: Condition | Fixed | tuple[Index, ...], ranges: Ranges) -> bool:
+def _decided(guard: Condition | Fixed | Larger, ranges: Ranges) -> bool:
     if isinstance(guard, Condition):
         found = interval(guard.index, ranges)
         if found is None:
@@ -269,7 +279,12 @@ def _decided(guard: Condition | Fixed | tuple[Index, ...], ranges: Ranges) -> bo
             return found[0] == found[1] or not found[0] <= 0 <= found[1]
         return found[0] >= 0 or found[1] < 0
     if isinstance(guard, Fixed):
-        found = interval(guard.quotient, ranges)
-        return found is not None and found[0] == found[1]
-    spans = [interval(index, ranges) for index in guard]
-    return any(span is not None and span[0] >= 0 for span in spans)
+        return _is_one_value(guard.quotient, ranges)
+    spans = [interval(guard.index - other, ranges) for other in guard.others]
+    never = any(span is not None and span[0] >= 0 for span in spans)
+    return never or (guard.may_count and _is_one_value(guard.index, ranges))
+
+
+def _is_one_value(index: Index, ranges: Ranges) -> bool:
+    found = interval(index, ranges)
+    return found is not None and found[0] == found[1]

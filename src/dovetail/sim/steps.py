@@ -129,11 +129,12 @@ class _Builder:
         if isinstance(node, Barrier):
             return BarrierStep(node.unit)
         if isinstance(node, Loop):
-            lower, upper = self.bound(node.lower), self.bound(node.upper)
+            lower, upper = self.decisive(node.lower), self.decisive(node.upper)
             return LoopStep(node.var, lower, upper, node.step, node.downward, self.nodes(node.body))
         if isinstance(node, Parallel):
-            return ParallelStep(node.unit, node.var, self.bound(node.extent), self.nodes(node.body))
+            return ParallelStep(node.unit, node.var, self.decisive(node.extent), self.nodes(node.body))
         if isinstance(node, When):
+            self.decisive(tuple(c.index for c in node.conditions))
             conditions = tuple(c.substitute(self.sizes) for c in node.conditions)
             return WhenStep(conditions, self.nodes(node.body), self.nodes(node.otherwise))
         if isinstance(node, Alloc):
@@ -174,6 +175,16 @@ class _Builder:
         shape, strides = (tuple(i.const for i in indices) for indices in (storage.shape, storage.strides))
         elements = elements_of(shape, strides, storage.buffer.lanes)
         return -(-elements // storage.units) if storage.units > 1 else 0
+
+    def decisive(self, indices: tuple[Index, ...]) -> tuple[Index, ...]:
+        """Bounds and conditions, which decide what is done when; data may not."""
+        for index in indices:
+            if any(True for _ in index.reads()):
+                raise SimulationError(
+                    f"the time depends on data: {index} is read while the nest runs",
+                    hint="time a nest whose loops and conditions do not read their bounds",
+                )
+        return self.bound(indices)
 
     def bound(self, indices: tuple[Index, ...]) -> tuple[Index, ...]:
         return tuple(i.substitute(self.sizes) for i in indices)

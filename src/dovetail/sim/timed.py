@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from dovetail.base.errors import SimulationError
-from dovetail.ir.index import Condition, Index
+from dovetail.ir.index import Condition
 from dovetail.ir.nest import Nest
 from dovetail.ir.nest_verify import verify_nest
 from dovetail.sim.allocate import Allocator, Block, elements_of
@@ -81,6 +81,7 @@ class _Rounds:
     """An earlier state, after iteration ``at``; the next one is kept after ``patience`` strides without a repeat."""
     at: int = 0
     patience: int = 1
+    known: Facts | None = None
 
 
 class _Runner:
@@ -124,7 +125,7 @@ class _Runner:
         """Room for a buffer, as much as the lane that wants most."""
         most = 0
         for lane in lanes:
-            shape, strides = (tuple(_number(i, lane) for i in indices) for indices in (step.shape, step.strides))
+            shape, strides = (tuple(i.evaluate(lane.env) for i in indices) for indices in (step.shape, step.strides))
             most = max(most, elements_of(shape, strides, step.buffer.lanes))
         kind, owner = self.issuer.group.kind, self.topology.owners[step.buffer.memory]
         sharers = min(self.units, self.topology.sharers(owner, kind)) if kind else 1
@@ -141,15 +142,15 @@ class _Runner:
     def loop(self, step: LoopStep, lanes: list[Lane]) -> None:
         firsts, counts = {}, {}
         for lane in lanes:
-            low = max([_number(i, lane) for i in step.lower])
-            count = max(0, -(-(min([_number(i, lane) for i in step.upper]) - low) // step.step))
+            low = max([i.evaluate(lane.env) for i in step.lower])
+            count = max(0, -(-(min([i.evaluate(lane.env) for i in step.upper]) - low) // step.step))
             firsts[lane.number] = low + (count - 1) * step.step if step.down else low
             counts[lane.number] = count
         self.rounds(_Rounds(step.var, -step.step if step.down else step.step, step.body, firsts, counts), lanes)
 
     def parallel(self, step: ParallelStep, lane: Lane) -> None:
         total = self.topology.totals[step.unit]
-        extent = max(0, min([_number(i, lane) for i in step.extent]))
+        extent = max(0, min([i.evaluate(lane.env) for i in step.extent]))
         self.units = max(1, min(extent, total))
         known = self.facts(step.body, step.var, 1, 1)
         self.issuer.group = Group(step.unit, total)
@@ -206,7 +207,10 @@ class _Runner:
 
     def close(self, rounds: _Rounds, active: list[Lane], number: int) -> int:
         """How many of the iterations after ``number`` were taken in one step, because they repeat earlier ones."""
-        known = self.facts(rounds.body, rounds.var, rounds.delta, _longest_stride(max(rounds.counts.values())))
+        known = rounds.known
+        if known is None:
+            most = _longest_stride(max(rounds.counts.values()))
+            known = rounds.known = self.facts(rounds.body, rounds.var, rounds.delta, most)
         left = min([rounds.counts[lane.number] for lane in active]) - number
         if not known.is_regular or left < known.stride or number % known.stride:
             return 0
@@ -282,14 +286,5 @@ def _has_rows(body: tuple[Step, ...]) -> bool:
 
 
 def _holds(condition: Condition, lane: Lane) -> bool:
-    value = _number(condition.index, lane)
+    value = condition.index.evaluate(lane.env)
     return value == 0 if condition.equal else value >= 0
-
-
-def _number(index: Index, lane: Lane) -> int:
-    if any(True for _ in index.reads()):
-        raise SimulationError(
-            f"the time depends on data: {index} is read while the nest runs",
-            hint="time a nest whose loops and conditions do not read their bounds",
-        )
-    return index.evaluate(lane.env)

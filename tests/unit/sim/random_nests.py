@@ -88,8 +88,10 @@ class Maker:
 
     def term(self, name: str) -> Index:
         if self.groups and self.random.random() < 0.25:
-            outer, ahead = self.random.choice((4, 7, 19)), self.random.randint(0, 1)
-            return (variable(name) + ahead) // outer % self.random.choice((2, 3, 8))
+            outer, count = self.random.choice((4, 7, 19)), variable(name) + self.random.randint(0, 1)
+            if self.random.random() < 0.4:
+                return (count // outer + count % outer) % 2
+            return count // outer % self.random.choice((2, 3, 8))
         kind = self.random.random()
         if kind < 0.4:
             return variable(name) * self.random.choice((1, 1, 2, -1))
