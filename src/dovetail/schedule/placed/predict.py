@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from dovetail.ir.nest import Nest
 from dovetail.schedule.placed.predict_build import build
-from dovetail.schedule.placed.predict_keys import Env, Key, key, pieces
+from dovetail.schedule.placed.predict_keys import Env, Key, Piece, key, pieces
 from dovetail.schedule.placed.predict_maxplus import NEVER, Matrix, identity, power, product
 from dovetail.schedule.placed.predict_steps import CLOCK, END, CallStep, LoopStep, Step, WaitStep, WhenStep
 from dovetail.targets.model import Target
@@ -88,7 +88,7 @@ class _Transfer:
 @dataclass(slots=True)
 class _Runner:
     loops: dict[tuple[LoopStep, Key], _Transfer] = field(default_factory=dict)
-    bodies: dict[tuple[LoopStep, Key], _Transfer] = field(default_factory=dict)
+    bodies: dict[tuple[LoopStep, Key, Key], _Transfer] = field(default_factory=dict)
 
     def steps(self, steps: tuple[Step, ...], state: _State, env: Env) -> None:
         for step in steps:
@@ -124,8 +124,9 @@ class _Runner:
 
     def iterations(self, step: LoopStep, low: int, count: int, env: Env, size: int) -> _Transfer:
         """Two iterations or more."""
-        runs = pieces(step.body_items, step.var, low, step.step, count, env)
-        bodies = [(self.body(step, value, env, size), times) for value, times in runs]
+        around = key(step.other_items, env)
+        found_pieces = pieces(step.own_items, step.var, low, step.step, count, env)
+        bodies = [(self.body(step, piece, around, env, size), piece.count) for piece in found_pieces]
         busy = np.zeros(size)
         for body, times in bodies:
             busy += body.busy * times
@@ -143,19 +144,19 @@ class _Runner:
                 found[first] = _between(step, bodies[0][0].matrix, keep=True)[first]
         return _Transfer(found, busy)
 
-    def body(self, step: LoopStep, value: int, env: Env, size: int) -> _Transfer:
+    def body(self, step: LoopStep, piece: Piece, around: Key, env: Env, size: int) -> _Transfer:
         """One iteration."""
-        env[step.var] = value
-        now = key(step.body_items, env)
-        found = self.bodies.get((step, now))
+        found = self.bodies.get((step, piece.key, around))
         if found is None:
             rows: list[Row] = [_NONE] * size
             for number, row in zip(step.touched, identity(len(step.touched)), strict=True):
                 rows[number] = row
             state = _State(rows, np.zeros(size))
+            env[step.var] = piece.value
             self.steps(step.body, state, env)
-            found = self.bodies[step, now] = _Transfer(np.array([rows[n] for n in step.touched]), state.busy)
-        del env[step.var]
+            del env[step.var]
+            found = _Transfer(np.array([rows[n] for n in step.touched]), state.busy)
+            self.bodies[step, piece.key, around] = found
         return found
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from math import prod
 
 from dovetail.base.errors import SimulationError
-from dovetail.ir.index import Index, constant, variable
+from dovetail.ir.index import Atom, Condition, Index, Remainder, constant, variable
 from dovetail.ir.interval import interval
 from dovetail.ir.nest import Alloc, Barrier, Call, Cell, Loop, Nest, Node, Parallel, Place, Start, Wait, When, calls
 from dovetail.schedule.placed.predict_cost import Group, Machine, machine, names, share
 from dovetail.schedule.placed.predict_hazards import NONE, Hazards, moving, number_hazards, operands
-from dovetail.schedule.placed.predict_keys import Decision, items, largest, smallest
+from dovetail.schedule.placed.predict_keys import Decision, depends, items, largest, smallest, within
 from dovetail.schedule.placed.predict_steps import (
     CLOCK,
     END,
@@ -24,6 +25,9 @@ from dovetail.schedule.placed.predict_steps import (
     WhenStep,
 )
 from dovetail.targets.model import Target
+
+_MANY = 32
+"""Iterations of all loops around; from there on remainders in them are simplified."""
 
 
 def build(nest: Nest, target: Target, sizes: Mapping[str, int]) -> Steps:
@@ -114,12 +118,12 @@ class _Builder:
         return WaitStep(awaited), _Inside(touched={CLOCK, *awaited})
 
     def when(self, node: When) -> tuple[Step, _Inside]:
+        conditions = tuple(Condition(i, c.equal) for c in node.conditions for i in self.bound((c.index,)))
         body, inside = self.nodes(node.body)
+        inside.decisions = [within(d, conditions, self.ranges | inside.ranges) for d in inside.decisions]
         otherwise, more = self.nodes(node.otherwise)
         inside.add(more)
-        conditions = tuple(c.substitute(self.known) for c in node.conditions)
         for c in conditions:
-            self.check((c.index,))
             if c.index.terms:
                 inside.decisions.append(Decision(c.index, -1, 1 if c.equal else 0))
         return WhenStep(conditions, body, otherwise), inside
@@ -189,12 +193,14 @@ class _Builder:
         if before is not None:
             self.ranges[var] = before
         touched = tuple(sorted(inside.touched))
-        own, began = self.own(var, inside, touched)
+        own, pairs = self.own(var, inside, touched)
         body_items = items(inside.decisions, inside.ranges)
         inside.decisions += [*smallest(upper, low), *largest(lower)]
         inside.ranges[var] = (low, high)
-        outer_items = items(inside.decisions, inside.ranges)
-        return LoopStep(var, lower, upper, step, body, touched, own, began, outer_items, body_items), inside
+        outer = items(inside.decisions, inside.ranges)
+        mine = tuple(item for item in body_items if depends(item, var))
+        others = tuple(item for item in body_items if not depends(item, var))
+        return LoopStep(var, lower, upper, step, body, touched, own, pairs, outer, mine, others), inside
 
     def own(
         self, var: str, inside: _Inside, touched: tuple[int, ...]
@@ -211,17 +217,26 @@ class _Builder:
         return tuple(own), tuple(pairs)
 
     def bound(self, indices: tuple[Index, ...]) -> tuple[Index, ...]:
+        """What decides, in terms of the loops as they are counted here."""
         found = tuple(i.substitute(self.known) if self.known else i for i in indices)
-        self.check(found)
-        return found
-
-    def check(self, indices: tuple[Index, ...]) -> None:
-        for index in indices:
+        for index in found:
             if any(True for _ in index.reads()):
                 raise SimulationError(
                     f"the time depends on data: {index} is read while the nest runs",
                     hint="predict a nest whose loops, conditions and parameters do not read their bounds",
                 )
+        if all(i.is_affine for i in found) or prod(high - low + 1 for low, high in self.ranges.values()) < _MANY:
+            return found
+        return tuple(i.map_atoms(self.in_place) for i in found)
+
+    def in_place(self, atom: Atom) -> Index | None:
+        """``(v + 1) % n`` is ``v`` where ``v`` goes through 0 to n - 1: copies that are started for the next of many
+        tiles are taken to be those for this one, since all tiles have their turn."""
+        if isinstance(atom, Remainder):
+            for name, factor in atom.index.terms:
+                if factor == 1 and isinstance(name, str) and self.ranges.get(name) == (0, atom.divisor - 1):
+                    return variable(name)
+        return None
 
     def ends(self, index: Index) -> tuple[int, int]:
         found = interval(index, self.ranges)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from dovetail.ir.index import Index
+from dovetail.ir.index import Access, Index
 from dovetail.ir.nest import Call, Cell, Nest, Operand, Place, Start, walk
 from dovetail.targets.model import Instruction, Target
 
@@ -71,11 +71,15 @@ def moving(operand: Operand, known: dict[str, Index] | None = None) -> frozenset
     found: set[str] = set()
     others: set[str] = set()
     for index in operand.indices if isinstance(operand, Place) else ():
-        for atom, _ in (index.substitute(known) if known else index).terms:
-            if isinstance(atom, str):
-                found.add(atom)
-            else:
-                others |= Index(((atom, 1),)).names()
+        factors: dict[str, int] = {}
+        for atom, factor in index.terms:
+            start = known.get(atom) if known and isinstance(atom, str) else None
+            for inner, c in start.terms if start is not None else ((atom, 1),):
+                if isinstance(inner, str):
+                    factors[inner] = factors.get(inner, 0) + factor * c
+                else:
+                    others |= inner.names() if isinstance(inner, Access) else inner.index.names()
+        found |= {name for name, factor in factors.items() if factor}
     return frozenset(found - others)
 
 

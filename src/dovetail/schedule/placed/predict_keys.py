@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import inf
 
-from dovetail.ir.index import Access, Atom, Index
+from dovetail.ir.index import Access, Atom, Condition, Index
 from dovetail.ir.interval import interval
 
 Env = dict[str, int]
@@ -64,6 +64,29 @@ def largest(indices: tuple[Index, ...]) -> list[Decision]:
     return [Decision(i, bottom, inf) for i in indices if i.terms]
 
 
+def within(decision: Decision, conditions: tuple[Condition, ...], ranges: Ranges) -> Decision:
+    """The same where ``conditions`` hold: behind ``3 - i >= 0`` no values of ``i`` from 4 on matter."""
+    low, high = decision.low, decision.high
+    for condition in conditions:
+        factor = _factor(decision.index, condition.index)
+        ends = interval(decision.index - condition.index * factor, ranges) if factor else None
+        if ends is not None and factor > 0:
+            low = max(low, ends[0])
+        elif ends is not None:
+            high = min(high, ends[1])
+    return decision if (low, high) == (decision.low, decision.high) else Decision(decision.index, low, max(low, high))
+
+
+def _factor(index: Index, other: Index) -> int:
+    """How many times ``other`` is in the terms of ``index``, by the first that they share; 0 where they share none."""
+    terms = dict(other.terms)
+    for atom, c in index.terms:
+        shared = terms.get(atom, 0)
+        if shared and c % shared == 0:
+            return c // shared
+    return 0
+
+
 def items(decisions: Iterable[Decision], inner: Ranges) -> tuple[Item, ...]:
     """The key of what is inside loops with the values ``inner``, as a function of the loops outside."""
     found: dict[tuple[object, ...], Item] = {}
@@ -73,29 +96,43 @@ def items(decisions: Iterable[Decision], inner: Ranges) -> tuple[Item, ...]:
     return tuple(found.values())
 
 
+def depends(item: Item, var: str) -> bool:
+    """Whether ``var`` is among the loops in an item."""
+    return any(name == var for name, _ in item.terms) or (item.rest is not None and var in item.rest.names())
+
+
 def key(wanted: tuple[Item, ...], env: Env) -> Key:
     """What decides, as a number for each item."""
     return tuple([item.value(env) for item in wanted])
 
 
-def pieces(wanted: tuple[Item, ...], var: str, first: int, step: int, count: int, env: Env) -> list[tuple[int, int]]:
-    """The iterations in runs that are decided alike: a value of ``var`` that stands for the run, and its length."""
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Iterations that are decided alike: the value of the loop that stands for them, how many, and their key."""
+
+    value: int
+    count: int
+    key: Key
+
+
+def pieces(wanted: tuple[Item, ...], var: str, first: int, step: int, count: int, env: Env) -> list[Piece]:
+    """The iterations of a loop in order; all of ``wanted`` depend on ``var``."""
+    if not wanted:
+        return [Piece(first, count, ())]
     breaks = {0}
     for item in wanted:
         breaks |= _breaks(item, var, first, step, count, env)
     edges = [*sorted(b for b in breaks if 0 <= b < count), count]
-    found: list[tuple[int, int]] = []
-    last: Key | None = None
+    found: list[Piece] = []
     for start, end in pairwise(edges):
         value = first + step * ((start + end - 1) // 2)
         env[var] = value
         now = key(wanted, env)
-        if now == last:
-            found[-1] = (found[-1][0], found[-1][1] + end - start)
+        if found and now == found[-1].key:
+            found[-1] = Piece(found[-1].value, found[-1].count + end - start, now)
         else:
-            found.append((value, end - start))
-        last = now
-    env.pop(var, None)
+            found.append(Piece(value, end - start, now))
+    del env[var]
     return found
 
 

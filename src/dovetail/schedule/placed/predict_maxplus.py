@@ -6,6 +6,8 @@ A loop is a power of it, and a power grows by the same amount with every iterati
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 import numpy.typing as npt
 
@@ -18,10 +20,12 @@ _LARGEST_POWER = 64
 """From there on a power grows evenly: a slower one that is ahead by so many iterations differs little in rate."""
 
 
+@lru_cache(maxsize=256)
 def identity(size: int) -> Matrix:
     """Nothing happens."""
     found = np.full((size, size), NEVER)
     np.fill_diagonal(found, 0.0)
+    found.flags.writeable = False
     return found
 
 

@@ -68,7 +68,9 @@ class LoopStep:
     pairs: tuple[tuple[int, int], ...]
     """Of those, the place that loops come to first and the last."""
     items: tuple[Item, ...]
-    body_items: tuple[Item, ...]
+    own_items: tuple[Item, ...]
+    """What decides the body, that depends on the loop itself, and what does not."""
+    other_items: tuple[Item, ...]
 
 
 @dataclass(slots=True, eq=False)
