@@ -3,8 +3,9 @@
     plan   = ("when" size "<=" int ":" plan)* hold* node*
     node   = tile | leaf
     tile   = "tile" name "of" (statement "." loop), ... "by" step ["on" unit] ["unrolled"] ["downward"] ":" hold* node*
-    leaf   = "do" statement ["by" instruction "with" loop "=" loop*..., ...] ["lanes" loop "x" width]
-    hold   = "hold" tensor "in" memory ["as" digit, ...] ["ahead" | "shared" | "fetched"]
+    leaf   = "do" statement ["by" instruction "with" loop "=" loop*..., ... ["on" operand "=" tensor, ...]]
+             ["lanes" loop "x" width]
+    hold   = "hold" tensor "in" memory ["as" digit, ...] ["ahead" | "shared" | "fetched" | "twice"]
     digit  = dimension ["/" divisor] ["%" modulus]
 
 A tile runs over the rest of one loop of each statement it covers, ``step`` iterations at a time; what is left of
@@ -44,6 +45,7 @@ class Hold:
     In registers the written tensor is an accumulator. ``ahead``: a constant laid out once, before any call.
     ``shared``: filled by all units together. ``fetched``, in registers: what it will be drained to is brought near
     while it accumulates, and earlier rounds are added at the end; in memory: what is read is asked for ahead.
+    ``twice``: two buffers in turn, the next region on its way while this one is used.
     """
 
     tensor: str
@@ -52,12 +54,13 @@ class Hold:
     ahead: bool = False
     shared: bool = False
     fetched: bool = False
+    twice: bool = False
 
     def __str__(self) -> str:
         text = f"hold {self.tensor} in {self.memory}"
         text += f" as {', '.join(map(str, self.digits))}" if self.digits else ""
         text += (" ahead" if self.ahead else "") + (" shared" if self.shared else "")
-        return text + (" fetched" if self.fetched else "")
+        return text + (" fetched" if self.fetched else "") + (" twice" if self.twice else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +69,7 @@ class Leaf:
 
     With ``instruction``, one call of it does a whole tile in memory: ``bound`` pairs each of its loops with the loops
     of the statement it runs over (several: fused, outermost first; none: it runs once). Lanes are for edges then.
+    ``operands`` pairs each of its operands with the tensor it stands for; empty where the value itself tells.
     """
 
     statement: int
@@ -73,10 +77,12 @@ class Leaf:
     width: int = 1
     instruction: str = ""
     bound: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    operands: tuple[tuple[str, str], ...] = ()
 
     def __str__(self) -> str:
         by = f" by {self.instruction}" if self.instruction else ""
         by += f" with {', '.join(f'{n} = {_fused(loops)}' for n, loops in self.bound)}" if self.bound else ""
+        by += f" on {', '.join(f'{o} = {tensor}' for o, tensor in self.operands)}" if self.operands else ""
         return f"do {self.statement}{by}" + (f" lanes {self.lanes} x {self.width}" if self.lanes else "")
 
 
@@ -178,6 +184,8 @@ def _pack(node: PlanNode) -> dict[str, object]:
         leaf: dict[str, object] = {"do": node.statement, "lanes": node.lanes, "width": node.width}
         if node.instruction:
             leaf |= {"instruction": node.instruction, "bound": [[n, list(loops)] for n, loops in node.bound]}
+        if node.operands:
+            leaf["operands"] = [list(pair) for pair in node.operands]
         return leaf
     return {
         "tile": node.name,
@@ -210,12 +218,13 @@ def _unpack(data: Mapping[str, object]) -> PlanNode:
 
 
 def _unpack_leaf(data: Mapping[str, object]) -> Leaf:
-    bound = data.get("bound", [])
-    if not isinstance(bound, list):
-        raise TypeError("bound must be a list")
+    bound, operands = data.get("bound", []), data.get("operands", [])
+    if not (isinstance(bound, list) and isinstance(operands, list)):
+        raise TypeError("bound and operands must be lists")
     pairs = tuple((str(needle), tuple(str(loop) for loop in loops)) for needle, loops in bound)
     instruction = str(data.get("instruction", ""))
-    return Leaf(_int(data["do"]), str(data["lanes"]), _int(data["width"]), instruction, pairs)
+    taken = tuple((str(operand), str(tensor)) for operand, tensor in operands)
+    return Leaf(_int(data["do"]), str(data["lanes"]), _int(data["width"]), instruction, pairs, taken)
 
 
 def _pack_hold(hold: Hold) -> dict[str, object]:
@@ -227,6 +236,7 @@ def _pack_hold(hold: Hold) -> dict[str, object]:
         "ahead": hold.ahead,
         "shared": hold.shared,
         "fetched": hold.fetched,
+        "twice": hold.twice,
     }
 
 
@@ -236,7 +246,7 @@ def _unpack_hold(data: Mapping[str, object]) -> Hold:
         raise TypeError("digits must be a list")
     laid_out = tuple(Digit(_int(d[0]), _int(d[1]), _int(d[2])) for d in digits)
     flags = (bool(data["ahead"]), bool(data["shared"]), bool(data.get("fetched", False)))
-    return Hold(str(data["hold"]), str(data["memory"]), laid_out, *flags)
+    return Hold(str(data["hold"]), str(data["memory"]), laid_out, *flags, bool(data.get("twice", False)))
 
 
 def _fused(loops: tuple[str, ...]) -> str:

@@ -1,0 +1,229 @@
+"""What a cut would cost, in whole numbers: no nest is built.
+
+Fills are counted by the loops around each hold, each fill costs what its copy instruction says; calls cost what theirs
+say, smaller ones at edges too. What runs on different units overlaps where buffers come twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
+from math import inf, prod
+
+from dovetail.base.errors import PlanError
+from dovetail.ir.index import constant
+from dovetail.ir.program import Combine
+from dovetail.schedule.placed.moves import Line, Side, best_move
+from dovetail.schedule.placed.paths import lies_in
+from dovetail.schedule.placed.shape import accesses_of
+from dovetail.schedule.placed.space import Cut, Work, orders
+from dovetail.schedule.placed.standing import Standing
+from dovetail.schedule.placed.storage import Store, Wanted, store_for, wanted_operands
+from dovetail.targets.cost import evaluate_cost
+
+Blocks = Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One operand's share: bytes of its buffer in its memory, cycles of one fill or drain, and who is busy with it."""
+
+    memory: str
+    bytes: int
+    cycles: float
+    engine: str
+    loops: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Priced:
+    """A cut and its estimated cycles; of two that take as long, the one with fewer fills is cheaper."""
+
+    cycles: float
+    fills: int
+    cut: Cut
+
+    @property
+    def price(self) -> tuple[float, int]:
+        return self.cycles, self.fills
+
+
+class Estimator:
+    """Costs of cuts of one work; ``room`` is what its buffers may take of each memory."""
+
+    def __init__(self, work: Work, room: Mapping[str, int]) -> None:
+        self.work, self.room = work, room
+        statement = work.program.statements[work.number]
+        self.written = statement.out.tensor
+        self.sums = statement.combine is not Combine.SET
+        accesses = {o: accesses_of(statement, t)[0] for o, t in work.operands}
+        self.wanted = wanted_operands(work.shape.instruction, work.target, dict(work.bound), accesses)
+        self._parts: dict[tuple[str, tuple[int, ...]], Part | None] = {}
+
+    def best(self, blocks: Blocks, twice: frozenset[str]) -> Priced | None:
+        """The cheapest order of the outer loops; None where the buffers do not fit or cannot be filled."""
+        parts: dict[str, Part] = {}
+        taken: dict[str, int] = {}
+        for wanted in self.wanted:
+            tensor = wanted.access.tensor
+            if not self.work.routes or not self.work.routes[tensor]:
+                continue
+            part = self.part(wanted, blocks)
+            if part is None:
+                return None
+            parts[tensor] = part
+            taken[part.memory] = taken.get(part.memory, 0) + part.bytes * (2 if tensor in twice else 1)
+        if any(taken[memory] > self.room.get(memory, 0) for memory in taken):
+            return None
+        compute = self.compute(blocks)
+        found = []
+        for order in self.orders(blocks):
+            cycles, fills = self.cycles(parts, order, blocks, twice, compute)
+            found.append(Priced(cycles, fills, Cut(tuple(blocks.items()), order, twice)))
+        return min(found, key=lambda priced: priced.price)
+
+    def least(self, blocks: Blocks) -> float:
+        """No fewer cycles than a work takes, about: all its calls, or every element moved once as blocks move them."""
+        moved = 0.0
+        for wanted in self.wanted:
+            if self.work.routes and self.work.routes[wanted.access.tensor]:
+                part = self.part(wanted, blocks)
+                if part is None:
+                    return inf
+                loops = part.loops & self.work.extents.keys()
+                moved += part.cycles * prod(max(1.0, self.work.extents[x] / blocks[x]) for x in loops)
+        return max(self.compute(blocks), moved)
+
+    def orders(self, blocks: Blocks) -> Iterator[tuple[str, ...]]:
+        work = self.work
+        kept = tuple(x for x in work.kept if blocks[x] < work.extents[x])
+        reduced = tuple(x for x in work.reduced if blocks[x] < work.extents[x])
+        for outside, inside in product(orders(kept), orders(reduced)):
+            yield outside + inside
+
+    def cycles(
+        self, parts: Mapping[str, Part], order: tuple[str, ...], blocks: Blocks, twice: frozenset[str], compute: float
+    ) -> tuple[float, int]:
+        """Of a whole statement, and how many fills and drains there are."""
+        counts = {loop: -(-self.work.extents[loop] // blocks[loop]) for loop in order}
+        busy: dict[str, float] = {}
+        waited, once, total = 0.0, 0.0, 0
+        for tensor, part in parts.items():
+            depth = max((n + 1 for n, loop in enumerate(order) if loop in part.loops), default=0)
+            fills = prod(counts[loop] for loop in order[:depth])
+            total += fills
+            busy[part.engine] = busy.get(part.engine, 0.0) + fills * part.cycles
+            if tensor in twice and fills > 1:
+                once += part.cycles
+            else:
+                waited += fills * part.cycles
+        return max(compute + waited, once + max(busy.values(), default=0.0)), total
+
+    def compute(self, blocks: Blocks) -> float:
+        """Cycles of all calls, edges as they are."""
+        work = self.work
+        pieces: list[list[tuple[str, int, int]]] = []
+        others = 1
+        for loop, extent in work.extents.items():
+            step = work.call_step(loop, blocks[loop])
+            needle = work.needle.get(loop)
+            if needle is None or needle.size is None:
+                others *= -(-extent // max(1, step))
+                continue
+            full, rest = divmod(extent, step)
+            some = [(needle.size.name, step * work.inner[loop], full)] if full else []
+            if rest:
+                some.append((needle.size.name, (step if needle.is_exact else rest) * work.inner[loop], 1))
+            pieces.append(some)
+        fixed = {x.size.name: 1 for x in work.shape.loops if x.size is not None}
+        total = 0.0
+        for chosen in product(*pieces):
+            values = {**fixed, **{name: value for name, value, _ in chosen}}
+            total += prod(n for _, _, n in chosen) * evaluate_cost(work.shape.instruction.cycles, values)
+        return total * others
+
+    def part(self, wanted: Wanted, blocks: Blocks) -> Part | None:
+        tensor = wanted.access.tensor
+        loops = wanted.access.names() | set(wanted.walked)
+        key = (tensor, tuple(blocks[x] for x in self.work.extents if x in loops))
+        if key not in self._parts:
+            self._parts[key] = self.measured(wanted, blocks)
+        return self._parts[key]
+
+    def measured(self, wanted: Wanted, blocks: Blocks) -> Part | None:
+        work = self.work
+        assert work.routes is not None
+        tensor = wanted.access.tensor
+        memory = work.routes[tensor][0]
+        there = wanted if memory == wanted.memory else lies_in(work.target, memory, wanted)
+        if there is None:
+            return None
+        steps = {x: work.call_step(x, blocks[x]) for x in work.extents}
+        if any(step < 1 for step in steps.values()):
+            return None
+        seq = {x.name: Standing(constant(0), 1, x.extent.const) for x in work.program.statements[work.number].seq}
+        here = {**seq, **{x: Standing(constant(0), max(blocks[x], steps[x]), work.extents[x]) for x in work.extents}}
+        leaf = {**seq, **{x: Standing(constant(0), steps[x], work.extents[x]) for x in work.extents}}
+        sizes = tuple(e.const for e in work.program.tensor(tensor).shape)
+        try:
+            store = store_for("", there, here, leaf, sizes, work.target, 1, {})
+        except PlanError:
+            return None
+        full, engine = self.moved(store, sizes, wanted.is_written, {})
+        edges, share = self.edges(store, wanted, blocks, sizes)
+        edge, _ = self.moved(store, sizes, wanted.is_written, edges) if edges else (full, "")
+        cycles = full + share * (edge - full) if full < inf and edge < inf else inf
+        if cycles == inf:
+            return None
+        per = prod(e.const for e in store.buffer.shape[: store.grid]) if store.grid else 1
+        bytes_ = prod(e.const for e in store.buffer.shape) // per * store.buffer.dtype.bytes
+        return Part(memory, bytes_, cycles, engine, frozenset(wanted.access.names()))
+
+    def edges(
+        self, store: Store, wanted: Wanted, blocks: Blocks, sizes: tuple[int, ...]
+    ) -> tuple[dict[int, bool], float]:
+        """Axes that are cut short at an edge (and whether from the front), and in what share of the fills."""
+        found: dict[int, bool] = {}
+        share = 0.0
+        for number, axis in enumerate(store.axes):
+            dimensions = [d for d, step in enumerate(axis.steps) if step]
+            loops = {axis.loop} if axis.loop else set(wanted.access.indices[axis.dimension].names())
+            loops &= self.work.extents.keys()
+            counts = {x: -(-self.work.extents[x] // blocks[x]) for x in loops}
+            short = [1 / counts[x] for x in loops if self.work.extents[x] % blocks[x]]
+            before, behind = (any(self.leaves(wanted, d, sizes)[side] for d in dimensions) for side in (0, 1))
+            some = min(1.0, sum(short) + (before + behind) / max(1, prod(counts.values())))
+            if some:
+                found[number] = before
+                share = max(share, some)
+        return found, share
+
+    def leaves(self, wanted: Wanted, dimension: int, sizes: tuple[int, ...]) -> tuple[bool, bool]:
+        """Whether an index leaves its dimension at the front, and at the end (where guards leave points out)."""
+        index, extents = wanted.access.indices[dimension], self.work.all_extents
+        most = index.const + sum(c * (extents[str(x)] - 1) for x, c in index.terms)
+        return index.const < 0, most >= sizes[dimension]
+
+    def moved(
+        self, store: Store, sizes: tuple[int, ...], is_written: bool, edges: Mapping[int, bool]
+    ) -> tuple[float, str]:
+        """Cycles of a fill or a drain that is cut short along ``edges``, and the unit that is busy with it."""
+        target = self.work.target
+        dense = [prod(sizes[n + 1 :]) for n in range(len(sizes))]
+        lines = tuple(
+            Line(
+                n,
+                axis.extent,
+                n not in edges,
+                store.strides[n],
+                sum(a * b for a, b in zip(axis.steps, dense, strict=True)),
+                axis.needle if store.layout is not None else -1,
+                edges.get(n, False),
+            )
+            for n, axis in enumerate(store.axes)
+        )
+        near = Side(store.buffer.memory, store.buffer.dtype, store.layout)
+        far = Side(target.main.name, self.work.program.tensor(store.tensor).dtype)
+        move = best_move(lines, near, far, target, not is_written)
+        return (inf, "") if move is None else (move.cycles, move.instruction.unit)

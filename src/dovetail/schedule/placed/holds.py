@@ -1,0 +1,213 @@
+"""Buffers of a nest under construction: where each begins, how it is filled, when it is drained."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+from dovetail.base.errors import PlanError
+from dovetail.ir.index import Condition, Index, constant
+from dovetail.ir.nest import Buffer, Call, Node, Place, Start, Wait, When, walk
+from dovetail.ir.plan import Hold, Leaf, PlanNode
+from dovetail.ir.program import Combine, Role, Statement
+from dovetail.schedule.placed.fills import Held, Mover, Whole
+from dovetail.schedule.placed.frame import Frame, Live, Ring, Site, following, is_not_last, number_of
+from dovetail.schedule.placed.moves import Side
+from dovetail.schedule.placed.padding import padded_axes
+from dovetail.schedule.placed.paths import lies_in, path
+from dovetail.schedule.placed.shape import accesses_of, leaves_of
+from dovetail.schedule.placed.storage import Wanted, store_for
+from dovetail.schedule.placed.zeros import zero_call
+
+
+@dataclass(slots=True)
+class Level:
+    """A place where holds are filled: what comes before and after the loops inside it."""
+
+    rings: int
+    before: list[Node] = field(default_factory=list)
+    after: list[Node] = field(default_factory=list)
+
+
+class Holds:
+    """All buffers; ``levels`` are the places around, outermost first, of which the scope's own begin at ``base``."""
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+        self.levels: list[Level] = []
+        self.base = 0
+        self.buffers: list[Buffer] = []
+        self.zeros: dict[str, Whole] = {}
+
+    @contextmanager
+    def scope(self) -> Iterator[list[Buffer]]:
+        """Buffers that are taken inside are given to whoever opens it."""
+        outside = self.buffers, self.base
+        self.buffers, self.base = [], len(self.levels)
+        yield self.buffers
+        self.buffers, self.base = outside
+
+    @contextmanager
+    def level(self, frame: Frame) -> Iterator[Level]:
+        here = Level(len(frame.rings))
+        self.levels.append(here)
+        yield here
+        self.levels.pop()
+
+    def in_order(self, holds: Sequence[Hold], nodes: tuple[PlanNode, ...]) -> list[Hold]:
+        """Nearest to main memory first: what is further away is filled from it."""
+        target = self.site.target
+        return sorted(holds, key=lambda h: len(path(target, self.site.main, h.memory) or ()))
+
+    # -- what is held
+
+    def live(self, hold: Hold, frame: Frame, nodes: tuple[PlanNode, ...]) -> Live:
+        leaf = next((x for x in leaves_of(nodes) if x.instruction and self.uses(x, hold.tensor)), None)
+        if leaf is None:
+            raise PlanError(f"'{hold}': nothing inside its tile uses '{hold.tensor}'")
+        wanted = self.wanted(hold, leaf)
+        number = leaf.statement
+        here = frame.spots[number]
+        left = {name: replace(s, left=self.site.lefts[number][name]) for name, s in here.items()}
+        rings = self.rings(hold.tensor, frame)
+        copies = 2 if hold.twice and rings else 1
+        name = self.site.fresh(hold.tensor)
+        sizes = self.site.sizes(hold.tensor)
+        store = store_for(name, wanted, here, left, sizes, self.site.target, copies, frame.ranges)
+        self.buffers.append(store.buffer)
+        copy = number_of(rings) % 2 if copies > 1 else constant(0)
+        return Live(hold, store, wanted, number, here, copy, len(self.levels) - 1)
+
+    def uses(self, leaf: Leaf, tensor: str) -> bool:
+        return bool(accesses_of(self.site.program.statements[leaf.statement], tensor))
+
+    def wanted(self, hold: Hold, leaf: Leaf) -> Wanted:
+        """The operand that the hold is for, as it must lie in the hold's memory."""
+        operand = next((w for w in self.site.operands(leaf) if w.access.tensor == hold.tensor), None)
+        if operand is None:
+            raise PlanError(f"'{hold}': '{leaf}' has no operand for it")
+        if operand.memory == hold.memory:
+            return operand
+        found = lies_in(self.site.target, hold.memory, operand)
+        if found is None:
+            there, here = operand.memory, hold.memory
+            way = f"from '{there}' to '{here}'" if operand.is_written else f"from '{here}' to '{there}'"
+            where = f"target '{self.site.target.name}'"
+            raise PlanError(f"'{hold}': no copies lead {way}", where=where, hint="a copy instruction between them")
+        return found
+
+    def source(self, tensor: str, frame: Frame) -> Live | None:
+        """What is already held of it; None: it is in main memory."""
+        return next((live for live in reversed(frame.live) if live.hold.tensor == tensor), None)
+
+    def far(self, live: Live, frame: Frame) -> Held | Whole:
+        source = self.source(live.hold.tensor, frame)
+        return self.site.whole(live.hold.tensor) if source is None else source.held
+
+    def origin(self, tensor: str, frame: Frame) -> Level:
+        """The level from which on a hold of it can be filled ahead."""
+        source = self.source(tensor, frame)
+        return self.levels[self.base if source is None else max(source.depth, self.base)]
+
+    def rings(self, tensor: str, frame: Frame) -> tuple[Ring, ...]:
+        return frame.rings[self.origin(tensor, frame).rings :]
+
+    # -- fills
+
+    def fill(self, live: Live, frame: Frame) -> list[Node]:
+        """What makes the region available where the nest stands."""
+        if live.wanted.is_written:
+            return self.begin(live, frame)
+        token, rings = live.store.buffer.name, self.rings(live.hold.tensor, frame)
+        if live.store.copies == 1:
+            nodes = self.copy_in(live, frame, {})
+            return _when(frame.exists, (*nodes, *_waits(nodes, token)))
+        first = self.copy_in(live, frame, {ring.var: constant(0) for ring in rings})
+        self.origin(live.hold.tensor, frame).before += first
+        ahead = following(rings)
+        exists = tuple(c.substitute(ahead) for c in frame.exists)
+        next_one = When((is_not_last(rings), *exists), self.copy_in(live, frame, ahead))
+        return [*_when(frame.exists, _waits(first, token)), next_one]
+
+    def copy_in(self, live: Live, frame: Frame, values: Mapping[str, Index]) -> tuple[Node, ...]:
+        """The fill of where loops have these values."""
+        near = replace(live.held, spot=frame.spot(live.statement, values), copy=live.copy.substitute(values))
+        mover, far = self.mover(frame, live.statement), self.far(live, frame)
+        sizes = self.site.sizes(live.hold.tensor)
+        zeros: tuple[Node, ...] = ()
+        if isinstance(far, Whole):
+            padded = padded_axes(self.site, live)
+            whole = mover.whole(near, sizes, padded)
+            if whole is not None:
+                zeros = (When(whole, (), mover.clear(near, self.zero(live))),)
+        return (*zeros, *mover.fill(near, far, sizes, live.store.buffer.name))
+
+    def begin(self, live: Live, frame: Frame) -> list[Node]:
+        """A result before its first part is in."""
+        statement = self.site.program.statements[live.statement]
+        if statement.combine is Combine.SET:
+            return []
+        spot = frame.spots[live.statement]
+        if any(spot[x.name].left < spot[x.name].extent for x in statement.reduced):
+            raise PlanError(f"'{live.hold}' is inside a part of its own sum", hint="hold it further outside")
+        mover = self.mover(frame, live.statement)
+        if self.goes_on(live.statement, statement):
+            token = live.store.buffer.name
+            nodes = mover.fill(live.held, self.far(live, frame), self.site.sizes(live.hold.tensor), token)
+            return _when(frame.exists, (*nodes, *_waits(nodes, token)))
+        if statement.combine is not Combine.ADD:
+            raise PlanError(f"'{live.hold}': a result of '{statement.combine.value}' does not start from zero")
+        return _when(frame.exists, mover.clear(live.held, self.zero(live)))
+
+    def goes_on(self, number: int, statement: Statement) -> bool:
+        """Whether it adds to what is there already."""
+        earlier = (s.out.tensor for s in self.site.program.statements[:number])
+        is_given = self.site.program.tensor(statement.out.tensor).role is Role.INOUT
+        return is_given or statement.out.tensor in earlier
+
+    def drain(self, live: Live, frame: Frame) -> list[Node]:
+        if not live.wanted.is_written:
+            return []
+        token = live.store.buffer.name
+        mover = self.mover(frame, live.statement)
+        nodes = mover.drain(live.held, self.far(live, frame), self.site.sizes(live.hold.tensor), token)
+        if live.store.copies == 1:
+            return _when(frame.exists, (*nodes, *_waits(nodes, token)))
+        rings = self.rings(live.hold.tensor, frame)
+        self.origin(live.hold.tensor, frame).after += _waits(nodes, token)
+        before = When((Condition(number_of(rings) - 1),), _waits(nodes, token))
+        return _when(frame.exists, (before, *nodes))
+
+    def mover(self, frame: Frame, number: int) -> Mover:
+        guarded = bool(self.site.program.statements[number].where)
+        return Mover(self.site.target, self.site.fresh, frame.ranges, guarded)
+
+    # -- zeros
+
+    def zero(self, live: Live) -> Whole:
+        """One element of 0 in main memory, for machines that copy their zeros."""
+        dtype = live.store.buffer.dtype
+        return self.zeros.setdefault(str(dtype), Whole(f"zero_{dtype}", Side(self.site.main, dtype), (1,)))
+
+    def used_zeros(self, nodes: tuple[Node, ...]) -> list[Whole]:
+        calls = [n.call if isinstance(n, Start) else n for n in walk(nodes) if isinstance(n, Start | Call)]
+        used = {o.buffer for call in calls for o in call.operands if isinstance(o, Place)}
+        return [zero for zero in self.zeros.values() if zero.name in used]
+
+
+def zero_cells(zeros: Sequence[Whole]) -> tuple[tuple[Buffer, Call], ...]:
+    """Each zero's buffer, and the host's call that sets it."""
+    return tuple(
+        (Buffer(z.name, z.side.memory, z.side.dtype, (constant(1),)), zero_call(z.name, z.side.dtype)) for z in zeros
+    )
+
+
+def _when(conditions: tuple[Condition, ...], nodes: tuple[Node, ...]) -> list[Node]:
+    return [When(conditions, nodes)] if conditions and nodes else list(nodes)
+
+
+def _waits(nodes: Sequence[Node], token: str) -> tuple[Node, ...]:
+    """A wait, where something was started."""
+    started = any(isinstance(node, Start) and node.token == token for node in walk(tuple(nodes)))
+    return (Wait(token),) if started else ()

@@ -1,0 +1,268 @@
+"""Copy inference: which instruction moves a region between two memories, and how it is told where elements lie.
+
+A region is a list of *lines*, each with its extent and the distance of neighbours on both sides. A copy instruction
+takes some of them (several at once where they follow each other without a gap on both sides); the others are loops
+around it. All ways are tried, the one that takes the fewest cycles by the target file is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from math import lcm, prod
+
+from dovetail.base.dtypes import DType
+from dovetail.ir.expr import Literal, Read
+from dovetail.ir.index import Access, Quotient, Remainder
+from dovetail.ir.program import Combine
+from dovetail.targets.cost import evaluate_cost
+from dovetail.targets.model import Instruction, Layout, Operand, Target
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One axis of a region, of ``extent`` elements or, unless it ``is_full``, up to as many."""
+
+    number: int
+    """Of the axis."""
+    extent: int
+    is_full: bool
+    near: int
+    """Distance of neighbours in the buffer that is filled or drained."""
+    far: int
+    """Distance on the other side."""
+    needle: int = -1
+    """The dimension of a block with a layout that it belongs to."""
+    is_shifted: bool = False
+    """It does not begin at the first element."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """Where a region lies on one side; ``layout`` is that of its blocks."""
+
+    memory: str
+    dtype: DType
+    layout: Layout | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Calls of ``instruction``: each of its loops takes some lines, outermost first; ``around`` are left as loops."""
+
+    instruction: Instruction
+    near: str
+    """The operand that is the buffer."""
+    taken: tuple[tuple[str, tuple[Line, ...]], ...]
+    around: tuple[Line, ...]
+    strides: tuple[tuple[str, int], ...]
+    cycles: float
+    """Of all calls together."""
+
+
+@lru_cache(maxsize=65536)
+def best_move(lines: tuple[Line, ...], near: Side, far: Side | None, target: Target, fills: bool) -> Move | None:
+    """The cheapest way to fill the near side (from the far one; with zeros where there is none) or to drain it."""
+    found: Move | None = None
+    for instruction in _movers(target):
+        for move in _moves(instruction, lines, near, far, fills):
+            if found is None or (move.cycles, len(move.around)) < (found.cycles, len(found.around)):
+                found = move
+    return found
+
+
+@lru_cache(maxsize=64)
+def _movers(target: Target) -> tuple[Instruction, ...]:
+    """Instructions that only move, or only set to zero."""
+    return tuple(i for i in target.instructions if not i.emit and not i.broadcast and (i.is_copy or is_zero(i)))
+
+
+def is_zero(instruction: Instruction) -> bool:
+    """Whether it does nothing but set elements to zero."""
+    statement = instruction.program.statements[0]
+    plain = statement.combine is Combine.SET and len(instruction.program.statements) == 1 and not statement.where
+    return plain and isinstance(statement.value, Literal) and statement.value.value == 0
+
+
+def _moves(
+    instruction: Instruction, lines: Sequence[Line], near: Side, far: Side | None, fills: bool
+) -> Iterator[Move]:
+    statement = instruction.program.statements[0]
+    read = statement.value.access if isinstance(statement.value, Read) else None
+    if statement.where or statement.seq or (read is None) != (far is None):
+        return
+    sides: list[tuple[Side, Access]] = []
+    out = statement.out
+    if far is None or read is None:
+        sides = [(near, out)]
+    else:
+        sides = [(near, out), (far, read)] if fills else [(near, read), (far, out)]
+    for side, access in sides:
+        operand = instruction.operand(access.tensor)
+        layout = side.layout.name if side.layout is not None else ""
+        if (operand.memory, operand.dtype, operand.layout) != (side.memory, side.dtype, layout):
+            return
+        if not all(len(i.terms) == 1 and not i.const and i.terms[0][1] == 1 for i in access.indices):
+            return
+    loops = tuple(loop.name for loop in statement.loops)
+    for taken in _assignments(loops, lines, _block_needles(sides[0], loops)):
+        move = _told(instruction, taken, lines, sides)
+        if move is not None:
+            yield move
+
+
+def _block_needles(near: tuple[Side, Access], loops: tuple[str, ...]) -> dict[str, int]:
+    """Loop of the instruction -> dimension of the block that it must walk; {} where there is no layout."""
+    side, access = near
+    if side.layout is None:
+        return {}
+    return {str(index.terms[0][0]): n for n, index in enumerate(access.indices)}
+
+
+def _assignments(
+    loops: tuple[str, ...], lines: Sequence[Line], block: Mapping[str, int]
+) -> Iterator[dict[str, tuple[Line, ...]]]:
+    """Every choice of lines for each loop, none twice. Of a block each loop takes its own dimension, or one element."""
+    if not loops:
+        yield {}
+        return
+    for rest in _assignments(loops[1:], lines, block):
+        used = {line.number for group in rest.values() for line in group}
+        yield {loops[0]: (), **rest}
+        for group in _groups([line for line in lines if line.number not in used]):
+            needle = block.get(loops[0], -1)
+            if all(line.needle == needle for line in group):
+                yield {loops[0]: group, **rest}
+
+
+def _groups(lines: Sequence[Line]) -> Iterator[tuple[Line, ...]]:
+    """Lines that follow each other without a gap, outermost first."""
+    for first in lines:
+        group = [first]
+        yield (first,)
+        while True:
+            inner = next((line for line in lines if line not in group and _continues(group[-1], line)), None)
+            if inner is None:
+                break
+            group.append(inner)
+            yield tuple(group)
+
+
+def _continues(outer: Line, inner: Line) -> bool:
+    whole = inner.is_full and inner.extent > 1
+    return whole and outer.near == inner.near * inner.extent and outer.far == inner.far * inner.extent
+
+
+def _told(
+    instruction: Instruction,
+    taken: Mapping[str, tuple[Line, ...]],
+    lines: Sequence[Line],
+    sides: Sequence[tuple[Side, Access]],
+) -> Move | None:
+    """The move by these lines, or None where the instruction cannot be told so."""
+    if not _extents_suit(instruction, taken):
+        return None
+    strides: dict[str, int] = {}
+    for number, (side, access) in enumerate(sides):
+        operand = instruction.operand(access.tensor)
+        apart = [_apart(taken[str(i.terms[0][0])], number) for i in access.indices]
+        if side.layout is not None:
+            told: dict[str, int] | None = {} if _block_suits(taken, access, lines, side.layout) else None
+        else:
+            told = _operand_told(operand, apart, [_extent(taken[str(i.terms[0][0])]) for i in access.indices])
+        if told is None or any(strides.get(name, value) != value for name, value in told.items()):
+            return None
+        strides |= told
+    used = {line.number for group in taken.values() for line in group}
+    around = tuple(line for line in lines if line.number not in used and line.extent > 1)
+    sizes = {
+        s.name: _extent(taken[loop.name])
+        for loop in instruction.program.statements[0].loops
+        for s in instruction.program.sizes
+        if loop.extent.names() == {s.name}
+    }
+    cycles = evaluate_cost(instruction.cycles, sizes) * prod(line.extent for line in around)
+    near = sides[0][1].tensor
+    return Move(instruction, near, tuple(taken.items()), around, tuple(strides.items()), cycles)
+
+
+def _extents_suit(instruction: Instruction, taken: Mapping[str, tuple[Line, ...]]) -> bool:
+    sizes = {size.name: size for size in instruction.program.sizes}
+    values: dict[str, int] = {}
+    varying: set[str] = set()
+    for loop in instruction.program.statements[0].loops:
+        group = taken[loop.name]
+        extent, full = _extent(group), all(line.is_full for line in group)
+        if loop.extent.is_constant:
+            if loop.extent.const != extent or not full:
+                return False
+            continue
+        name = next(iter(loop.extent.names()))
+        if loop.extent.coefficient(name) != 1 or loop.extent.const or name in values:
+            return False
+        if not sizes[name].low <= extent <= sizes[name].high or (not full and sizes[name].low > 1):
+            return False
+        values[name] = extent
+        if not full:
+            varying.add(name)
+    for condition in instruction.constraints:
+        if condition.names() & varying or not condition.holds(values):
+            return False
+    return True
+
+
+def _block_suits(taken: Mapping[str, tuple[Line, ...]], access: Access, lines: Sequence[Line], layout: Layout) -> bool:
+    """Whether the elements of a call lie as they do in the whole block, from where the call begins."""
+    groups = [taken[str(index.terms[0][0])] for index in access.indices]
+    extents = [_extent(group) for group in groups]
+    for n, group in enumerate(groups):
+        own = sorted((line for line in lines if line.needle == n), key=lambda line: line.near)
+        period = _period(layout, layout.elements[n])
+        if group and (group[-1] != own[0] or any(line.is_shifted for line in group)):
+            return False
+        if group and len(group) < len(own) and extents[n] % period:
+            return False
+        is_whole = len(group) == len(own) and all(line.is_full for line in group)
+        if not is_whole and any(extents[m] > _period(layout, layout.elements[m]) for m in range(n)):
+            return False
+    return True
+
+
+@lru_cache(maxsize=256)
+def _period(layout: Layout, element: str) -> int:
+    """After how many elements along one of its dimensions a layout begins again, one place further."""
+    found = 1
+    for index in (*layout.units, *layout.places):
+        for atom, _ in index.terms:
+            if isinstance(atom, Quotient | Remainder) and element in atom.index.names():
+                found = lcm(found, atom.divisor)
+    return found
+
+
+def _operand_told(operand: Operand, apart: Sequence[int], extents: Sequence[int]) -> dict[str, int] | None:
+    """Values for the named strides of an operand; None where it takes none that are so far apart."""
+    wanted: list[int | str] = list(operand.strides)
+    if not wanted:
+        step = 1
+        for extent in reversed(extents):
+            wanted.insert(0, step)
+            step *= extent
+    told: dict[str, int] = {}
+    for need, have, extent in zip(wanted, apart, extents, strict=True):
+        if isinstance(need, str):
+            value = have if extent > 1 else told.get(need, have)
+            if told.setdefault(need, value) != value:
+                return None
+        elif need != have and extent > 1:
+            return None
+    return told
+
+
+def _apart(group: tuple[Line, ...], side: int) -> int:
+    """How far apart neighbours along the innermost line are on one side."""
+    return (group[-1].near if side == 0 else group[-1].far) if group else 0
+
+
+def _extent(group: tuple[Line, ...]) -> int:
+    return prod(line.extent for line in group)

@@ -1,0 +1,231 @@
+"""The plan space of one statement on placed memories: a fit, blocks of its loops, their order, what is held twice.
+
+    kept loops by blocks, in some order        tile i by 256: tile j by 64:
+      reduced loops by blocks, in some order     tile k by 512:
+        the rest by what a call does               tile j by 16: tile k by 16: do 0 by matmul16 ...
+
+Operands are held for a block in the first memory on their way to the instruction, and for a call in the last one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import permutations
+from math import prod
+
+from dovetail.ir.expr import Cast, Expr, Read
+from dovetail.ir.fit import Fit
+from dovetail.ir.index import Access, constant
+from dovetail.ir.plan import Hold, Leaf, PlanNode, Tile
+from dovetail.ir.program import Program
+from dovetail.schedule.placed.paths import path
+from dovetail.schedule.placed.shape import accesses_of
+from dovetail.schedule.tile_shape import TileLoop, TileShape, tile_shape
+from dovetail.targets.model import Target
+
+MOST_PERMUTED = 3
+"""Loops of which every order is tried; of more, each is innermost once."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """A statement and a fit of a whole-statement instruction, ready to be cut into tiles."""
+
+    program: Program
+    target: Target
+    number: int
+    shape: TileShape
+    bound: tuple[tuple[str, tuple[str, ...]], ...]
+    operands: tuple[tuple[str, str], ...]
+    """Operand -> tensor."""
+
+    @cached_property
+    def extents(self) -> dict[str, int]:
+        return {x.name: x.extent.const for x in self.program.statements[self.number].loops}
+
+    @cached_property
+    def all_extents(self) -> dict[str, int]:
+        """Those of steps too."""
+        return {x.name: x.extent.const for x in self.program.statements[self.number].all_loops}
+
+    @cached_property
+    def kept(self) -> tuple[str, ...]:
+        used = self.program.statements[self.number].out.names()
+        return tuple(name for name in self.extents if name in used)
+
+    @cached_property
+    def reduced(self) -> tuple[str, ...]:
+        return tuple(name for name in self.extents if name not in self.kept)
+
+    @cached_property
+    def needle(self) -> dict[str, TileLoop]:
+        """Loop of the statement -> loop of the instruction that runs over it (the outermost of a fused group only)."""
+        loops = {x.name: x for x in self.shape.loops}
+        return {group[0]: loops[name] for name, group in self.bound if group}
+
+    @cached_property
+    def inner(self) -> dict[str, int]:
+        """Of a fused group, how many iterations of the loops inside belong to one of the outermost."""
+        return {group[0]: prod(self.extents[x] for x in group[1:]) for _, group in self.bound if group}
+
+    @cached_property
+    def fused(self) -> frozenset[str]:
+        """Loops that a call always does whole."""
+        return frozenset(loop for _, group in self.bound for loop in group[1:])
+
+    def leaf(self) -> Leaf:
+        return Leaf(self.number, instruction=self.shape.instruction.name, bound=self.bound, operands=self.operands)
+
+    def call_step(self, loop: str, block: int) -> int:
+        """What a call does of a loop inside a block; 0 where it cannot."""
+        if loop in self.fused:
+            return self.extents[loop]
+        needle = self.needle.get(loop)
+        if needle is None:
+            return 1
+        if needle.size is None:
+            step, rest = divmod(needle.most, self.inner[loop])
+            return step if not rest else 0
+        most = needle.largest(block * self.inner[loop])
+        return most // self.inner[loop] if most and most % self.inner[loop] == 0 else 0
+
+    @cached_property
+    def routes(self) -> dict[str, tuple[str, ...]] | None:
+        """Tensor -> memories between main memory and the instruction, in order; None where no copies lead there."""
+        found: dict[str, tuple[str, ...]] = {}
+        written = self.program.statements[self.number].out.tensor
+        main = self.target.main.name
+        for operand, tensor in self.operands:
+            memory = self.shape.instruction.operand(operand).memory
+            way = path(self.target, memory, main) if tensor == written else path(self.target, main, memory)
+            if memory != main and way is None:
+                return None
+            route = tuple(m for m in (way or ()) if m != main)
+            found[tensor] = (*reversed(route), memory) if tensor == written and memory != main else route
+        return found
+
+
+def works(program: Program, target: Target, fits: tuple[Fit, ...], number: int) -> Iterator[Work]:
+    """The fits of a statement that plans can be made of: whole statements, every operand an element of a tensor."""
+    statement = program.statements[number]
+    for fit in fits:
+        if fit.statement != number or fit.node is not None:
+            continue
+        shape = tile_shape(target.instruction(fit.instruction))
+        accesses = {o.needle: _access(o.value) for o in fit.operands}
+        if shape is None or any(access is None for access in accesses.values()):
+            continue
+        tensors = tuple((name, access.tensor) for name, access in accesses.items() if access is not None)
+        if len({t for _, t in tensors}) < len(tensors) or not all(_is_plain(program, number, t) for _, t in tensors):
+            continue
+        bound = tuple((b.needle, b.loops) for b in fit.loops)
+        unbound = {name for name, group in bound if not group}
+        if not all(loop.allows(constant(1), 1) for loop in shape.loops if loop.name in unbound):
+            continue
+        if any(x.extent.const < 1 for x in statement.all_loops):
+            continue
+        work = Work(program, target, number, shape, bound, tensors)
+        if work.routes is not None:
+            yield work
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """One point of the space: ``blocks`` of every loop, outer loops in their order, what is held twice."""
+
+    blocks: tuple[tuple[str, int], ...]
+    order: tuple[str, ...]
+    twice: frozenset[str]
+
+
+def plan_node(work: Work, cut: Cut, name: str) -> PlanNode:
+    """The tree of a cut."""
+    blocks = dict(cut.blocks)
+    steps = {loop: work.call_step(loop, blocks[loop]) for loop in work.extents}
+    outer, inner = _holds(work, cut)
+    node: PlanNode = work.leaf()
+    held = inner
+    pair = work.number
+    for loop in reversed([*work.kept, *work.reduced]):
+        if steps[loop] < blocks[loop] or steps[loop] > work.extents[loop]:
+            node = Tile(f"{name}{loop}_in", ((pair, loop),), steps[loop], (node,), holds=held)
+            held = ()
+    padded = tuple(loop for loop in work.extents if blocks[loop] > work.extents[loop])
+    for loop in reversed(padded + cut.order or tuple(work.extents)[:1]):
+        node = Tile(f"{name}{loop}", ((pair, loop),), blocks[loop], (node,), holds=outer + held)
+        outer, held = (), ()
+    return node
+
+
+def _holds(work: Work, cut: Cut) -> tuple[tuple[Hold, ...], tuple[Hold, ...]]:
+    """For a block, and for a call."""
+    outer: list[Hold] = []
+    inner: list[Hold] = []
+    assert work.routes is not None
+    for tensor, route in work.routes.items():
+        for n, memory in enumerate(route):
+            hold = Hold(tensor, memory, twice=tensor in cut.twice or n > 0)
+            (outer if n == 0 else inner).append(hold)
+    return tuple(outer), tuple(inner)
+
+
+def orders(loops: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """Orders of the outer loops worth trying."""
+    if len(loops) <= MOST_PERMUTED:
+        yield from permutations(loops)
+        return
+    for last in loops:
+        yield (*(x for x in loops if x != last), last)
+
+
+def block_choices(work: Work, loop: str) -> tuple[int, ...]:
+    """Blocks of a loop: what one call does, doubled until it is all of it."""
+    extent = work.extents[loop]
+    if loop in work.fused:
+        return (extent,)
+    needle, inner = work.needle.get(loop), work.inner.get(loop, 1)
+    if needle is not None and needle.size is None:
+        least = work.call_step(loop, extent)
+        most = -(-extent // least) * least if least else 0
+        return _doubled(least, most) if least else ()
+    if needle is None:
+        return _doubled(1, extent)
+    assert needle.size is not None
+    low = next(
+        (
+            n
+            for n in range(max(1, needle.size.low // inner), needle.most // inner + 1)
+            if needle.largest(n * inner) == n * inner
+        ),
+        0,
+    )
+    if not low:
+        return ()
+    top = min(needle.most // inner, -(-extent // low) * low)
+    found = [n for n in _doubled(low, top) if needle.largest(n * inner) == n * inner]
+    return tuple(found)
+
+
+def _doubled(least: int, most: int) -> tuple[int, ...]:
+    found = []
+    while least < most:
+        found.append(least)
+        least *= 2
+    return (*found, most)
+
+
+def _access(value: Expr | Access) -> Access | None:
+    """The element that an operand is, through a cast of it."""
+    if isinstance(value, Access):
+        return value
+    while isinstance(value, Cast):
+        value = value.arg
+    return value.access if isinstance(value, Read) else None
+
+
+def _is_plain(program: Program, number: int, tensor: str) -> bool:
+    """One access, each index a sum of loops, none backwards."""
+    accesses = accesses_of(program.statements[number], tensor)
+    return len(accesses) == 1 and all(i.is_affine and all(c > 0 for _, c in i.terms) for i in accesses[0].indices)

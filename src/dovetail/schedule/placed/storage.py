@@ -1,0 +1,332 @@
+"""What a held tensor looks like in its memory: the axes of its buffer, and where an instruction finds its part there.
+
+A region that is held has an axis for each dimension of the tensor (its *image*: what neighbouring tiles share is there
+once), or, where an instruction's loop runs over several dimensions or its operand has a layout of its own, an axis for
+each loop (*packed*: element by element in the order in which the instruction wants them):
+
+    x[c, p + r, q + s] for matmul16's a[i, k], i = q, k = c:   image   [h, w, c]    a starts at [p + r, q + s, 0]
+                                              i = p*q, k = c:  packed  [p, q, c], filled again for each r and s
+
+Axes that the instruction walks come last, in its own order; those of one call of an operand with a layout (spread over
+units, or interleaved) are the *block* that the layout describes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+
+from dovetail.base.dtypes import DType
+from dovetail.base.errors import PlanError
+from dovetail.ir.index import Access, Index, constant
+from dovetail.ir.interval import interval
+from dovetail.ir.nest import Buffer, Place
+from dovetail.schedule.placed.standing import Ranges, Spot, span
+from dovetail.targets.model import Instruction, Layout, Target
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """One operand of a leaf: what the instruction wants, and what of the program it stands for."""
+
+    operand: str
+    access: Access
+    memory: str
+    dtype: DType
+    needles: tuple[tuple[str, ...], ...]
+    """Loops of the statement behind each dimension of the operand, outermost first."""
+    strides: tuple[int | str, ...]
+    """Between neighbours along each dimension; a name is told. Empty: the elements of a call lie dense."""
+    layout: Layout | None
+    is_written: bool
+
+    @property
+    def is_block(self) -> bool:
+        """The elements of one call lie together, whatever else is held."""
+        return self.layout is not None or (not self.strides and len(self.needles) > 1)
+
+    @property
+    def walked(self) -> tuple[str, ...]:
+        return tuple(loop for group in self.needles for loop in group)
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """``extent`` places; a step along it moves by ``steps`` in the tensor's dimensions.
+
+    It counts along ``dimension`` of the tensor, or along ``loop`` in parts of ``part`` iterations.
+    """
+
+    extent: int
+    steps: tuple[int, ...]
+    dimension: int = -1
+    loop: str = ""
+    part: int = 1
+    needle: int = -1
+    """Which dimension of the operand walks it; -1: none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """A buffer for the part of ``tensor`` that is touched from a spot; ``axes`` in the buffer's order.
+
+    With a layout, the last ``block`` axes are the elements of one call, and the buffer's last dimensions its places.
+    """
+
+    tensor: str
+    buffer: Buffer
+    axes: tuple[Axis, ...]
+    block: int
+    layout: Layout | None
+    copies: int
+    """2 when double buffered: an axis of its own, the first."""
+    grid: int
+    """Dimensions of the buffer that count units, before all others."""
+    strides: tuple[int, ...]
+    """Elements between neighbours along each axis (of a block with a layout: as if it were dense)."""
+
+    def place(self, at: Mapping[int, Index], copy: Index) -> Place:
+        """The place where each axis (by number) has the value given for it, 0 where none is."""
+        values = [at.get(n, constant(0)) for n in range(len(self.axes))]
+        outer = len(self.axes) - self.block if self.layout is not None else len(self.axes)
+        indices: tuple[Index, ...] = (copy,) if self.copies > 1 else ()
+        indices += tuple(values[:outer])
+        if self.layout is None:
+            return Place(self.buffer.name, indices or (constant(0),))
+        elements = dict.fromkeys(self.layout.elements, constant(0))
+        for name, needle in zip(self.layout.elements, range(len(elements)), strict=True):
+            inside = [n for n in range(outer, len(self.axes)) if self.axes[n].needle == needle]
+            step = 1
+            for n in reversed(inside):
+                elements[name] += values[n] * step
+                step *= self.axes[n].extent
+        units = tuple(i.substitute(elements) for i in self.layout.units)
+        places = tuple(i.substitute(elements) for i in self.layout.places)
+        return Place(self.buffer.name, (*units, *indices, *places))
+
+
+def wanted_operands(
+    instruction: Instruction, target: Target, bound: Mapping[str, tuple[str, ...]], accesses: Mapping[str, Access]
+) -> tuple[Wanted, ...]:
+    """The operands of a leaf; a PlanError where the instruction's own accesses are no plain loops."""
+    statement = instruction.program.statements[0]
+    own = {a.tensor: a for a in (*statement.reads(), statement.out)}
+    layouts = {layout.name: layout for layout in target.layouts}
+    found = []
+    for operand in instruction.operands:
+        needles = []
+        for index in own[operand.name].indices:
+            name = next(iter(index.names()), "")
+            if len(index.terms) != 1 or index.const or index.coefficient(name) != 1:
+                raise PlanError(f"'{instruction.name}' walks operand '{operand.name}' by {index}", hint="another one")
+            needles.append(bound[name])
+        found.append(
+            Wanted(
+                operand.name,
+                accesses[operand.name],
+                operand.memory,
+                operand.dtype,
+                tuple(needles),
+                operand.strides,
+                layouts[operand.layout] if operand.layout else None,
+                operand.name == statement.out.tensor,
+            )
+        )
+    return tuple(found)
+
+
+def store_for(
+    name: str,
+    wanted: Wanted,
+    here: Spot,
+    leaf: Spot,
+    sizes: tuple[int, ...],
+    target: Target,
+    copies: int,
+    ranges: Ranges,
+) -> Store:
+    """The buffer for what is touched from ``here`` on, for calls that each do what is left at ``leaf``.
+
+    The image where the instruction can walk it, packed otherwise."""
+    axes = _image(wanted, here, leaf, sizes, ranges) if not wanted.is_block else None
+    if axes is None:
+        axes = _packed(wanted, here, leaf, sizes, ranges)
+    store = _store(name, wanted, axes, target, copies)
+    strides = None if wanted.is_block else walk_strides(store, wanted, leaf)
+    if not wanted.is_block and (strides is None or not _suits(wanted, strides, leaf)):
+        raise PlanError(
+            f"operand '{wanted.operand}' cannot take '{wanted.access}' from '{wanted.memory}'",
+            why=f"its elements would lie {strides} apart",
+        )
+    return store
+
+
+def whole_store(name: str, wanted: Wanted, sizes: tuple[int, ...]) -> Store:
+    """A tensor in main memory as a store: an axis for each dimension."""
+    rank = len(sizes)
+    axes = tuple(Axis(size, _unit(rank, n), n) for n, size in enumerate(sizes))
+    return _store(name, wanted, axes, None, 1)
+
+
+def coordinate(axis: Axis, access: Access, here: Spot | None, there: Spot) -> Index:
+    """Where ``there`` lies on an axis of what is held from ``here`` on (None: from the first element on)."""
+    if not any(axis.steps):
+        return constant(0)
+    if axis.loop and here is not None:
+        return (there[axis.loop].base - here[axis.loop].base) // axis.part
+    index = access.indices[axis.dimension]
+    place = index.substitute({name: standing.base for name, standing in there.items()})
+    return place if here is None else place - index.substitute({name: s.base for name, s in here.items()})
+
+
+def walk_strides(store: Store, wanted: Wanted, leaf: Spot) -> tuple[int, ...] | None:
+    """Elements between neighbours along each dimension of the operand in the buffer; None where they are uneven."""
+    found = []
+    for group in wanted.needles:
+        total, count = 0, 1
+        for n, loop in enumerate(reversed(group)):
+            if leaf[loop].left == 1 and len(group) > 1:
+                continue
+            stride = sum(
+                s * _speed(axis, loop, wanted.access) for axis, s in zip(store.axes, store.strides, strict=True)
+            )
+            if n and total and stride != total * count:
+                return None
+            total = total or stride
+            count *= leaf[loop].left
+        found.append(total)
+    return tuple(found)
+
+
+def _speed(axis: Axis, loop: str, access: Access) -> int:
+    """Places along ``axis`` by which an iteration of ``loop`` moves."""
+    if axis.loop:
+        return int(axis.loop == loop and axis.part == 1)
+    return access.indices[axis.dimension].coefficient(loop)
+
+
+def _image(wanted: Wanted, here: Spot, leaf: Spot, sizes: tuple[int, ...], ranges: Ranges) -> tuple[Axis, ...] | None:
+    """An axis for each dimension; None where the instruction would not find its operand so."""
+    axes: list[Axis] = []
+    rank = len(sizes)
+    for dimension, index in enumerate(wanted.access.indices):
+        needles = {
+            n
+            for n, group in enumerate(wanted.needles)
+            for loop in group
+            if index.coefficient(loop) and leaf[loop].left > 1
+        }
+        if len(needles) > 1:
+            return None
+        extent = span(index, here, sizes[dimension], ranges).extent
+        if extent > 1 or needles:
+            axes.append(Axis(extent, _unit(rank, dimension), dimension, needle=next(iter(needles), -1)))
+    ordered = _ordered(axes + _repeated(wanted, leaf, rank), wanted)
+    trial = _store("", wanted, ordered, None, 1)
+    strides = walk_strides(trial, wanted, leaf)
+    if strides is None or not _suits(wanted, strides, leaf):
+        return None
+    return ordered
+
+
+def _packed(wanted: Wanted, here: Spot, leaf: Spot, sizes: tuple[int, ...], ranges: Ranges) -> tuple[Axis, ...]:
+    """An axis for each loop of a dimension that the instruction walks; images of the other dimensions."""
+    rank = len(sizes)
+    walked = set(wanted.walked)
+    axes: list[Axis] = []
+    for dimension, index in enumerate(wanted.access.indices):
+        if walked & index.names():
+            continue
+        extent = span(index, here, sizes[dimension], ranges).extent
+        if extent > 1:
+            axes.append(Axis(extent, _unit(rank, dimension), dimension))
+    loops = dict.fromkeys(n for index in wanted.access.indices if walked & index.names() for n, _ in index.terms)
+    block: list[Axis] = []
+    for loop in loops:
+        assert isinstance(loop, str)
+        steps = tuple(index.coefficient(loop) for index in wanted.access.indices)
+        needle = next((n for n, group in enumerate(wanted.needles) if loop in group), -1)
+        if needle < 0:
+            axes += [Axis(here[loop].left, steps, loop=loop)] if here[loop].left > 1 else []
+            continue
+        part = leaf[loop].left if wanted.is_block else here[loop].left
+        if here[loop].left > part:
+            many = -(-here[loop].left // part)
+            axes.append(Axis(many, tuple(s * part for s in steps), loop=loop, part=part))
+        block.append(Axis(part, steps, loop=loop, needle=needle))
+    return (*axes, *_ordered(block + _repeated(wanted, leaf, rank), wanted))
+
+
+def _repeated(wanted: Wanted, spot: Spot, rank: int) -> list[Axis]:
+    """Axes for loops that the instruction walks and the tensor does not have: every element again."""
+    moving = wanted.access.names()
+    return [
+        Axis(spot[loop].left, (0,) * rank, loop=loop, needle=n)
+        for n, group in enumerate(wanted.needles)
+        for loop in group
+        if loop not in moving
+    ]
+
+
+def _ordered(axes: list[Axis], wanted: Wanted) -> tuple[Axis, ...]:
+    """Those that no call walks first, then as the operand has its dimensions, and fused loops in their order."""
+
+    def rank(axis: Axis) -> tuple[int, int]:
+        if axis.needle < 0:
+            return -1, 0
+        group = wanted.needles[axis.needle]
+        if axis.loop:
+            return axis.needle, group.index(axis.loop)
+        positions = [group.index(loop) for loop in wanted.access.indices[axis.dimension].names() if loop in group]
+        return axis.needle, min(positions)
+
+    return tuple(sorted(axes, key=rank))
+
+
+def _store(name: str, wanted: Wanted, axes: tuple[Axis, ...], target: Target | None, copies: int) -> Store:
+    """Dense strides, innermost last; a block takes the place that its layout gives it."""
+    strides, step = [], 1
+    for axis in reversed(axes):
+        strides.append(step)
+        step *= axis.extent
+    block = sum(axis.needle >= 0 for axis in axes) if wanted.is_block else 0
+    layout = wanted.layout
+    shape: tuple[int, ...] = (copies,) if copies > 1 else ()
+    outer = axes[: len(axes) - block] if layout is not None else axes
+    shape += tuple(axis.extent for axis in outer)
+    grid: tuple[int, ...] = ()
+    if layout is not None and target is not None:
+        places = _place_shape(layout, block_shape(axes, wanted))
+        shape += places[len(layout.units) :]
+        grid = places[: len(layout.units)]
+        counts = {unit.name: unit.count for unit in target.units}
+        grid = counts.get(target.memory(wanted.memory).per, grid) if layout.units else ()
+    buffer = Buffer(
+        name, wanted.memory, wanted.dtype, tuple(map(constant, (*grid, *(shape or (1,))))), tensor=wanted.access.tensor
+    )
+    return Store(wanted.access.tensor, buffer, axes, block, layout, copies, len(grid), tuple(reversed(strides)))
+
+
+def block_shape(axes: tuple[Axis, ...], wanted: Wanted) -> tuple[int, ...]:
+    """Extents of one call's operand, dimension by dimension."""
+    return tuple(prod(a.extent for a in axes if a.needle == n) for n in range(len(wanted.needles)))
+
+
+def _place_shape(layout: Layout, shape: tuple[int, ...]) -> tuple[int, ...]:
+    ranges = {name: (0, max(extent - 1, 0)) for name, extent in zip(layout.elements, shape, strict=True)}
+    ends = [interval(index, ranges) for index in (*layout.units, *layout.places)]
+    return tuple(end[1] + 1 for end in ends if end is not None)
+
+
+def _suits(wanted: Wanted, strides: tuple[int, ...], leaf: Spot) -> bool:
+    """Whether the instruction takes an operand that lies so."""
+    fixed = wanted.strides or (1,)
+    for group, stride, needed in zip(wanted.needles, strides, fixed, strict=True):
+        if prod(leaf[loop].left for loop in group) > 1 and isinstance(needed, int) and stride != needed:
+            return False
+    return True
+
+
+def _unit(rank: int, dimension: int) -> tuple[int, ...]:
+    return tuple(int(d == dimension) for d in range(rank))
