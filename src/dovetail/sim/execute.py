@@ -47,6 +47,8 @@ class Execution:
         self.unit: tuple[str, int] = ("", 0)
         self.pending: dict[tuple[str, str, int], list[Segment]] = {}
         self.calls = 0
+        self._offsets: dict[tuple[int, tuple[int, ...]], Index | None] = {}
+        """By the place's identity, which the nest keeps alive."""
         self._prepared: dict[tuple[str, tuple[bool, ...], tuple[int, ...], tuple[int, ...]], Prepared] = {}
 
     # -- calls
@@ -100,8 +102,9 @@ class Execution:
     ) -> Prepared:
         boxes = regions(instruction, self.shapes, given, in_registers, parts)
         result = next(n for n, box in enumerate(boxes) if box.writes)
-        if (is_large(instruction, given) or self.runs_on_host(instruction)) and not any(in_registers):
-            run, large_reads, large_span = large_function(instruction, self.shapes.layouts, boxes, given)
+        on_host = self.runs_on_host(instruction)
+        if (is_large(instruction, given) or on_host) and not any(in_registers):
+            run, large_reads, large_span = large_function(instruction, self.shapes.layouts, boxes, given, on_host)
             return Prepared(run, large_reads, result, large_span)
         program = laid_out(instruction, self.shapes.layouts)
         cleared = 0
@@ -133,7 +136,7 @@ class Execution:
         if isinstance(operand, Place):
             held = self.buffers[operand.buffer]
             self.check_memory(held, wanted.memory, call, wanted.name)
-            segment, first = self.seen(held, unit, writes), self.offset(held, operand.indices)
+            segment, first = self.seen(held, unit, writes), self.offset(held, operand)
             self.check_alignment(held, segment, first, call, wanted.name)
             return segment, first
         lanes = register_lanes(self.target.instruction(call.instruction).program, wanted.name)
@@ -145,7 +148,17 @@ class Execution:
         owner = self.topology.owners[held.buffer.memory]
         return held.segment(self.topology.instance(owner, unit[0], unit[1]), writes and bool(unit[0]))
 
-    def offset(self, held: Held, indices: tuple[Index, ...]) -> int:
+    def offset(self, held: Held, place: Place) -> int:
+        """The place of an element; where nothing is read on the way, one index worked out once."""
+        key = (id(place), held.strides)
+        if key not in self._offsets:
+            plain = not any(map(_is_indirect, place.indices))
+            steps = zip(place.indices, held.strides, strict=True)
+            self._offsets[key] = sum((i * stride for i, stride in steps), constant(0)) if plain else None
+        known = self._offsets[key]
+        return self.checked_offset(held, place.indices) if known is None else known.evaluate(self.env)
+
+    def checked_offset(self, held: Held, indices: tuple[Index, ...]) -> int:
         total = 0
         for dimension, (index, stride) in enumerate(zip(indices, held.strides, strict=True)):
             value = self.number(index)
@@ -164,7 +177,7 @@ class Execution:
 
     def element(self, access: Access) -> int:
         held = self.buffers[access.tensor]
-        segment, place = self.seen(held, self.unit, False), self.offset(held, access.indices)
+        segment, place = self.seen(held, self.unit, False), self.checked_offset(held, access.indices)
         where = self.at(f"index {access}")
         if not 0 <= place < segment.flat.size:
             raise SimulationError(f"an index is read from element {place} of {held.buffer}", where=where)

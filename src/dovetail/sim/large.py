@@ -19,6 +19,7 @@ from dovetail.ir.instruction_function import Run, Storage, dense_strides
 from dovetail.ir.points import box_points
 from dovetail.ir.program import Statement
 from dovetail.sim.operands import Region
+from dovetail.sim.product import product_of
 from dovetail.sim.storage import Span, distinct, span_over
 from dovetail.targets.model import Instruction, Layout
 
@@ -35,9 +36,15 @@ def is_large(instruction: Instruction, values: Mapping[str, int]) -> bool:
 
 
 def large_function(
-    instruction: Instruction, layouts: Mapping[str, Layout], boxes: Sequence[Region], values: Mapping[str, int]
+    instruction: Instruction,
+    layouts: Mapping[str, Layout],
+    boxes: Sequence[Region],
+    values: Mapping[str, int],
+    to_the_bit: bool = False,
 ) -> tuple[Run, tuple[tuple[int, Span], ...], Span]:
-    """The instruction as a function on storage, the elements of each operand it reads, and those it writes."""
+    """The instruction as a function on storage, the elements of each operand it reads, and those it writes.
+
+    ``to_the_bit``: sums of floats in the very order in which the reference evaluator adds."""
     program = instruction.program
     statement, dtypes = program.statements[0], program.dtypes
     sizes = {s.name: values[s.name] for s in program.sizes}
@@ -50,13 +57,18 @@ def large_function(
     out = statement.out.tensor
     chosen = _elements(statement, statement.out, sizes, shapes[out])
     result = places[out].ravel()[chosen]
+    extents = {loop.name: loop.extent.evaluate(values) for loop in statement.loops}
+    product = None if to_the_bit else product_of(statement, dtypes, extents, shapes)
 
     def run(storage: Sequence[Storage]) -> None:
         memory: dict[str, Array] = {}
         for name, where in places.items():
             flat, first = storage[order[name]]
             memory[name] = flat.take(where + first, mode="clip")
-        run_statement(statement, dtypes, memory, sizes)
+        if product is not None:
+            product.run(memory)
+        else:
+            run_statement(statement, dtypes, memory, sizes)
         flat, first = storage[order[out]]
         flat[result + first] = memory[out].ravel()[chosen]
 
