@@ -13,11 +13,14 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from benchmarks.accelerators.exact import Verdict
 from benchmarks.accelerators.sections import SECTIONS, Runner, Section
 from benchmarks.accelerators.subject import Row
 
 OnlyOption = Annotated[str, typer.Option("--only", help=f"one or more of {', '.join(SECTIONS)}, with commas")]
-JsonOption = Annotated[Path | None, typer.Option("--json", help="append one JSON line per row to this file")]
+JsonOption = Annotated[
+    Path | None, typer.Option("--json", help="append one JSON line per case to this file, as it is done")
+]
 QuickOption = Annotated[bool, typer.Option("--quick", help="run a sample of each section")]
 ScaleSimOption = Annotated[
     Path | None, typer.Option("--scalesim", help="the Python of a venv with SCALE-Sim, to run it")
@@ -37,12 +40,15 @@ def main(
     console, sections = Console(highlight=False), []
     if not console.is_terminal:
         console = Console(highlight=False, width=PIPE_COLUMNS)
-    for section in Runner(_progress, quick, scalesim).run(wanted):
-        sections.append(section)
-        show(section, console)
+
+    def seen(name: str, found: Row | Verdict) -> None:
         if json is not None:
             with json.open("a", encoding="utf-8") as file:
-                file.writelines(json_lines.dumps(line) + "\n" for line in json_rows(section))
+                file.write(json_lines.dumps({"part": name, **json_row(found)}) + "\n")
+
+    for section in Runner(_progress, seen, quick, scalesim).run(wanted):
+        sections.append(section)
+        show(section, console)
     console.print()
     for section in sections:
         for bar in section.bars:
@@ -63,27 +69,21 @@ def show(section: Section, console: Console) -> None:
         console.print(str(line), soft_wrap=True, markup=False)
 
 
-def json_rows(section: Section) -> Iterable[dict[str, object]]:
-    """One object for each case, then one for each bar."""
-    for row in section.rows:
-        yield {
-            "section": section.name,
-            "machine": row.case.machine,
-            "case": row.case.label,
-            "cycles": row.cycles,
-            "predicted": row.predicted,
-            "peer": row.peer,
-            "busy": row.busy,
-            "utilisation": row.utilisation,
-            "search_seconds": row.search_seconds,
-            "simulation_seconds": row.simulation_seconds,
-            "error": row.error,
-        }
-    for verdict in section.verdicts:
-        found = {"machine": verdict.case.machine, "case": verdict.case.label, "wrong": verdict.wrong}
-        yield {"section": section.name, **found, "elements": verdict.elements, "error": verdict.error}
-    for bar in section.bars:
-        yield {"section": section.name, "bar": bar.text, "value": bar.value, "limit": bar.limit, "met": bar.is_met}
+def json_row(found: Row | Verdict) -> dict[str, object]:
+    """One case as a JSON object."""
+    about: dict[str, object] = {"machine": found.case.machine, "case": found.case.label, "error": found.error}
+    if isinstance(found, Verdict):
+        return {**about, "elements": found.elements, "wrong": found.wrong}
+    return {
+        **about,
+        "cycles": found.cycles,
+        "predicted": found.predicted,
+        "peer": found.peer,
+        "busy": found.busy,
+        "utilisation": found.utilisation,
+        "search_seconds": found.search_seconds,
+        "simulation_seconds": found.simulation_seconds,
+    }
 
 
 def _table(rows: Sequence[Row]) -> Table:

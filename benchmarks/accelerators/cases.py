@@ -33,7 +33,7 @@ LARGE = (
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A program on a machine; ``hand`` gives the cycles of the hand plan where there is one."""
+    """A program on a machine; ``hand`` gives the cycles of the hand plan, or of another simulator, if there are any."""
 
     label: str
     machine: str
@@ -87,7 +87,7 @@ def array_products() -> Iterator[Case]:
 def counted(one: Counted) -> Case:
     """A shape that SCALE-Sim has counted, on the array without overlap and without waiting for memory."""
     text = gemm(one.shape, I8) if isinstance(one.shape, Gemm) else channels_last_conv(one.shape, I8)
-    return Case(one.shape.label, SERIAL.stem, text, one.shape.flops // 2, file=SERIAL)
+    return Case(one.shape.label, SERIAL.stem, text, one.shape.flops // 2, lambda: one.cycles, SERIAL)
 
 
 def deepbench_cells() -> Iterator[Cell]:

@@ -70,6 +70,8 @@ class Runner:
     """Runs sections; ``track`` shows progress over cases."""
 
     track: Track
+    seen: Callable[[str, Row | Verdict], None]
+    """Told of every result as it comes, with the name of its part."""
     quick: bool = False
     scale_sim: Path | None = None
 
@@ -87,13 +89,20 @@ class Runner:
 
     def exact(self) -> Section:
         cases = self.sample(list(exact_cases()))
-        found = [check(case) for case in self.track(cases, "exact")]
+        found = []
+        for case in self.track(cases, "exact"):
+            found.append(check(case))
+            self.seen("exact", found[-1])
         right = sum(v.is_exact for v in found)
         bars = [Bar("cases that are exact", 100 * right / len(found), 100, unit=" %")]
         return Section("exact", verdicts=found, bars=bars)
 
     def rows(self, cases: Iterable[Case], name: str) -> list[Row]:
-        return [measured(case) for case in self.track(self.sample(list(cases)), name)]
+        found = []
+        for case in self.track(self.sample(list(cases)), name):
+            found.append(measured(case))
+            self.seen(name, found[-1])
+        return found
 
     def sample(self, cases: list[T]) -> list[T]:
         return cases[::SAMPLE] if self.quick else cases
@@ -138,13 +147,8 @@ def systolic(runner: Runner) -> Section:
 
 def against_scale_sim(runner: Runner) -> Section:
     """Compute cycles of the array without overlap against SCALE-Sim's."""
-    known = runner.sample(run_again(runner.scale_sim) if runner.scale_sim else stored())
-    rows = []
-    for one in runner.track(known, "scale-sim"):
-        row = measured(counted(one))
-        rows.append(
-            Row(row.case, row.cycles, row.predicted, one.cycles, row.search_seconds, busy=row.busy, error=row.error)
-        )
+    known = run_again(runner.scale_sim) if runner.scale_sim else stored()
+    rows = runner.rows(map(counted, known), "scale-sim")
     worst = max((abs(r.busy - r.peer) / r.peer if r.works and r.peer else 1.0 for r in rows), default=0.0)
     return Section("scale-sim", rows, bars=[Bar("largest difference of compute cycles", 100 * worst, 3, True, " %")])
 

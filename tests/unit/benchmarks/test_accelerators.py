@@ -106,4 +106,4 @@ def test_a_sample_is_run_quickly() -> None:
     def untold(cases: Sequence[T], name: str) -> Iterable[T]:
         return cases
 
-    assert len(Runner(untold, quick=True).sample(list(range(20)))) == 3
+    assert len(Runner(untold, lambda name, found: None, quick=True).sample(list(range(20)))) == 3
