@@ -231,8 +231,9 @@ class _Builder:
 
     def in_place(self, atom: Atom) -> Index | None:
         """``(v + 1) % n`` is ``v`` where ``v`` goes through 0 to n - 1: copies that are started for the next of many
-        tiles are taken to be those for this one, since all tiles have their turn."""
-        if isinstance(atom, Remainder):
+        tiles are taken to be those for this one, since all tiles have their turn. Not so where a large and a small one
+        alternate, since the small one is then started during the large one."""
+        if isinstance(atom, Remainder) and atom.divisor > 2:
             for name, factor in atom.index.terms:
                 if factor == 1 and isinstance(name, str) and self.ranges.get(name) == (0, atom.divisor - 1):
                     return variable(name)

@@ -46,10 +46,15 @@ class Item:
     high: float
 
     def value(self, env: Env) -> float:
-        total: float = sum([c * env[name] for name, c in self.terms])
-        if self.rest is not None:
-            total += self.rest.evaluate(env)
+        total = self.whole(env)
         return self.low if total < self.low else self.high if total > self.high else total
+
+    def whole(self, env: Env) -> int:
+        """Its number, also beyond the range that matters."""
+        total = 0 if self.rest is None else self.rest.evaluate(env)
+        for name, c in self.terms:
+            total += c * env[name]
+        return total
 
 
 def smallest(indices: tuple[Index, ...], low: float = -inf) -> list[Decision]:
@@ -144,7 +149,7 @@ def _breaks(item: Item, var: str, first: int, step: int, count: int, env: Env) -
     if not slope:
         return set()
     env[var] = first
-    start = sum([c * env[name] for name, c in item.terms]) + (item.rest.evaluate(env) if item.rest is not None else 0)
+    start = item.whole(env)
     low, high = (item.low, item.high) if slope > 0 else (-item.high, -item.low)
     start, slope = (start, slope) if slope > 0 else (-start, -slope)
     leaves = 0 if low == -inf else max(0, int((low - start) // slope) + 1)

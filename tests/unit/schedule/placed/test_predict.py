@@ -9,9 +9,12 @@ from functools import cache
 import pytest
 
 from dovetail.base.errors import SimulationError
-from dovetail.ir.index import Access, affine, constant
-from dovetail.ir.nest import Nest, Start, Wait
+from dovetail.ir.index import Access, Condition, affine, constant, variable
+from dovetail.ir.nest import Nest, Node, Start, Wait, When
 from dovetail.schedule.placed.predict import Prediction, predict
+from dovetail.schedule.placed.predict_build import build
+from dovetail.schedule.placed.predict_keys import pieces
+from dovetail.schedule.placed.predict_steps import LoopStep
 from dovetail.sim.timed import simulate_time
 from dovetail.targets.load import load_target
 from dovetail.targets.model import Target
@@ -101,6 +104,53 @@ def test_the_order_of_loops_decides_whether_a_latency_shows() -> None:
     slow, quick = (predict(nest, target).cycles for nest in nests)
     assert (slow, quick) == tuple(simulate_time(nest, target).cycles for nest in nests)
     assert slow > 10 * quick
+
+
+def ring(rows: int, columns: int, *, padded: bool) -> Nest:
+    """Copies started one tile ahead over both loops, smaller in the last column; ``padded``: none for the first row."""
+    i, j = variable("i"), variable("j")
+    after = (j + 1) % columns
+    down = (i + (j + 1) // columns) % rows
+    width = (constant(64), constant(64 * columns - 32) - after * 64)
+    fill_next = Start(
+        "t", call("move_in", place("s", after % 2, 0, 0), place("a", 0, 0), lds=64, ldx=64, m=64, p=width)
+    )
+    inside = (When((Condition(down - 1),), (fill_next,)),) if padded else (fill_next,)
+    ahead = When((Condition(constant(rows * columns - 2) - i * columns - j),), inside)
+    multiply = call("matmul16", place("acc", 0, 0), place("s", j % 2, 0, 0), place("w", 0, 0), ldc=16, lda=64, m=64)
+    products = loop("k", (constant(4), constant(4 * columns - 2) - j * 4), multiply)
+    first = Start("t", call("move_in", place("s", 0, 0, 0), place("a", 0, 0), lds=64, ldx=64, m=64, p=64))
+    held = (
+        buffer("s", "scratchpad", "i8", 2, 64, 64),
+        buffer("w", "weights", "i8", 16, 16),
+        buffer("acc", "accumulator", "i32", 64, 16),
+    )
+    waits: Node = When((Condition(i - 1),), (Wait("t"),)) if padded else Wait("t")
+    tiles = loop("i", rows, loop("j", columns, waits, ahead, products))
+    body = (tiles,) if padded else (first, tiles)
+    return Nest((buffer("a", "dram", "i8", 64, 64),), (), (alloc(held, *body),), ())
+
+
+@pytest.mark.parametrize("padded", [False, True])
+@pytest.mark.parametrize(("rows", "columns"), [(3, 4), (7, 2), (9, 30), (40, 3)])
+def test_copies_started_ahead_over_several_loops_are_predicted(rows: int, columns: int, padded: bool) -> None:
+    nest, target = ring(rows, columns, padded=padded), load_target("systolic16")
+    simulated = simulate_time(nest, target, most_events=0).cycles
+    assert predict(nest, target).cycles == pytest.approx(simulated, rel=0.05)
+
+
+def test_what_stands_behind_a_condition_makes_no_more_cases() -> None:
+    """Rows at the edge of an image: the first, the last and all others are three cases, however many there are."""
+    p = variable("p")
+    few = When(
+        (Condition(-p),), (loop("r", (constant(3), constant(1) + p), fill(place("s", 0, 0), place("a", 0, 0), 4)),)
+    )
+    nest = Nest(
+        product_arguments(4, 4, 4), (), (alloc((buffer("s", "scratchpad", "i8", 4, 4),), loop("p", 50, few)),), ()
+    )
+    steps = build(nest, machine(), {})
+    assert isinstance(steps.body[0], LoopStep)
+    assert [piece.count for piece in pieces(steps.body[0].own_items, "p", 0, 1, 50, {})] == [1, 49]
 
 
 def timed(nest: Nest, target: str = "tile4") -> tuple[Prediction, float]:
