@@ -81,9 +81,19 @@ def _hoist_all(
         body, rising = _hoist_all(program, node.body, inside)
         holds = (*node.holds, *rising)
         stay = tuple(h for h in holds if _changes(program, node, h, lefts))
-        up += [h for h in holds if h not in stay]
+        rise = tuple(h for h in holds if h not in stay)
         kept.append(replace(node, body=body, holds=stay))
+        if rise and len(nodes) > 1:
+            kept[-1] = _around(kept[-1], rise, lefts)
+        else:
+            up += rise
     return tuple(kept), tuple(up)
+
+
+def _around(node: PlanNode, holds: tuple[Hold, ...], lefts: Lefts) -> Tile:
+    """A tile that runs once, for what is held for one of several neighbours: the others do not see it."""
+    assert isinstance(node, Tile)
+    return Tile(f"{node.name}_once", node.loops, max(lefts[pair] for pair in node.loops), (node,), holds=holds)
 
 
 def _changes(program: Program, tile: Tile, hold: Hold, lefts: Lefts) -> bool:
