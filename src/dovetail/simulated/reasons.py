@@ -6,12 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from dovetail.base.errors import DovetailError, PlanError, SimulationError
+from dovetail.ir.expr import Cast, Read
 from dovetail.ir.fit import Fit, Misfit
+from dovetail.ir.index import Access
 from dovetail.ir.plan import Plan
 from dovetail.ir.program import Program
 from dovetail.mapping.find import find_mappings
-from dovetail.schedule.placed.choose import step_of
+from dovetail.schedule.placed.choose import only
 from dovetail.schedule.placed.lower import placed_nest
+from dovetail.schedule.placed.paths import path
 from dovetail.schedule.placed.space import Cut, Work, block_choices, plan_node, works
 from dovetail.schedule.placed.zeros import zero_target
 from dovetail.sim.timed import simulate_time
@@ -27,28 +30,50 @@ def reasons(program: Program, target: Target, statements: Sequence[int]) -> dict
 
 
 def _reason(program: Program, target: Target, number: int, fits: tuple[Fit, ...], misfits: Sequence[Misfit]) -> str:
-    fitting = [fit.instruction for fit in fits if fit.statement == number]
+    fitting = [fit for fit in fits if fit.statement == number]
     if not fitting:
         near = [m for m in misfits if m.statement == number]
         first = next((m for m in near if not target.instruction(m.instruction).is_copy), near[0] if near else None)
         return "no instruction is near it" if first is None else f"{first.instruction}: {first.reason}"
-    for problem in _problems(program, zero_target(target), number, fits):
-        return f"{fitting[0]} fits, but {problem.what}" + (f": {problem.why}" if problem.why else "")
-    return f"{fitting[0]} fits, but the plan leaves it to the host"
+    return next(
+        _against(program, zero_target(target), fitting),
+        f"{fitting[0].instruction} fits, but the plan leaves it to the host",
+    )
 
 
-def _problems(program: Program, target: Target, number: int, fits: tuple[Fit, ...]) -> Iterator[DovetailError]:
-    """What stands against the smallest tiles of the fits, of each fit the first; none when one can be done."""
-    alone = step_of(program, number)
-    found: list[DovetailError] = []
-    for work in works(program, target, fits, number):
+def _against(program: Program, target: Target, fits: Sequence[Fit]) -> Iterator[str]:
+    """What stands against each of the fits of a statement; nothing when one of them can be done."""
+    number = fits[0].statement
+    alone = only(program, number)
+    built: list[str] = []
+    unplanned: list[str] = []
+    for fit in fits:
+        work = next(works(program, target, (fit,), number), None)
+        if work is None:
+            unplanned.append(f"{fit.instruction} fits, but {_unplanned(fit, target)}")
+            continue
         problem = _problem(replace(work, program=alone, number=0), target)
         if problem is None:
             return
-        found.append(problem)
-    if not found:
-        found.append(PlanError("no copies lead to it", why="or an operand is read in more than one way"))
-    yield from found
+        why = f"\n{problem.why}" if problem.why else ""
+        try_this = f"\nwould help: {problem.hint}" if problem.hint else ""
+        built.append(f"{fit.instruction} fits, but {problem.what}{why}{try_this}")
+    yield from (*built, *unplanned)
+
+
+def _unplanned(fit: Fit, target: Target) -> str:
+    """Why no plan is made of a fit."""
+    for operand in fit.operands:
+        value = operand.value
+        while isinstance(value, Cast):
+            value = value.arg
+        if not isinstance(value, Access | Read):
+            return f"only with '{value}' in a tensor of its own: give it a statement and a temp"
+    main = target.main.name
+    for wanted in target.instruction(fit.instruction).operands:
+        if wanted.memory != main and path(target, main, wanted.memory) is None:
+            return f"no copies lead from '{main}' to '{wanted.memory}'"
+    return "an operand is read in more than one way, or not by plain sums of loops"
 
 
 def _problem(work: Work, target: Target) -> DovetailError | None:

@@ -37,7 +37,8 @@ class OnHost:
     reason: str
 
     def __str__(self) -> str:
-        return f"statement {self.statement} on the host: {self.text}\n  {self.reason}"
+        reason = self.reason.replace("\n", "\n  ")
+        return f"statement {self.statement} on the host: {self.text}\n  {reason}"
 
 
 @dataclass(frozen=True)
