@@ -5,7 +5,7 @@
     tile   = "tile" name "of" (statement "." loop), ... "by" step ["on" unit] ["unrolled"] ["downward"] ":" hold* node*
     leaf   = "do" statement ["by" instruction "with" loop "=" loop*..., ... ["on" operand "=" tensor, ...]]
              ["lanes" loop "x" width]
-    hold   = "hold" tensor "in" memory ["as" digit, ...] ["ahead" | "shared" | "fetched" | "twice"]
+    hold   = "hold" tensor "in" memory ["as" digit, ...] ["ahead" | "shared" | "fetched" | "twice"] ["for" statement]
     digit  = dimension ["/" divisor] ["%" modulus]
 
 A tile runs over the rest of one loop of each statement it covers, ``step`` iterations at a time; what is left of
@@ -45,7 +45,8 @@ class Hold:
     In registers the written tensor is an accumulator. ``ahead``: a constant laid out once, before any call.
     ``shared``: filled by all units together. ``fetched``, in registers: what it will be drained to is brought near
     while it accumulates, and earlier rounds are added at the end; in memory: what is read is asked for ahead.
-    ``twice``: two buffers in turn, the next region on its way while this one is used.
+    ``twice``: two buffers in turn, the next region on its way while this one is used. ``statement``: whose it is,
+    where several statements under a tile each have their own (-1: all of them share it).
     """
 
     tensor: str
@@ -55,12 +56,14 @@ class Hold:
     shared: bool = False
     fetched: bool = False
     twice: bool = False
+    statement: int = -1
 
     def __str__(self) -> str:
         text = f"hold {self.tensor} in {self.memory}"
         text += f" as {', '.join(map(str, self.digits))}" if self.digits else ""
         text += (" ahead" if self.ahead else "") + (" shared" if self.shared else "")
-        return text + (" fetched" if self.fetched else "") + (" twice" if self.twice else "")
+        text += (" fetched" if self.fetched else "") + (" twice" if self.twice else "")
+        return text + (f" for {self.statement}" if self.statement >= 0 else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +240,7 @@ def _pack_hold(hold: Hold) -> dict[str, object]:
         "shared": hold.shared,
         "fetched": hold.fetched,
         "twice": hold.twice,
+        "statement": hold.statement,
     }
 
 
@@ -246,7 +250,7 @@ def _unpack_hold(data: Mapping[str, object]) -> Hold:
         raise TypeError("digits must be a list")
     laid_out = tuple(Digit(_int(d[0]), _int(d[1]), _int(d[2])) for d in digits)
     flags = (bool(data["ahead"]), bool(data["shared"]), bool(data.get("fetched", False)))
-    return Hold(str(data["hold"]), str(data["memory"]), laid_out, *flags, bool(data.get("twice", False)))
+    return Hold(str(data["hold"]), str(data["memory"]), laid_out, *flags, bool(data.get("twice", False)), _int(data.get("statement", -1)))
 
 
 def _fused(loops: tuple[str, ...]) -> str:

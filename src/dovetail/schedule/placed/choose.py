@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from math import prod
 
 from dovetail.base.errors import PlanError
 from dovetail.ir.fit import Fit
-from dovetail.ir.index import constant
 from dovetail.ir.plan import Leaf, Plan, PlanNode, Tile
 from dovetail.ir.program import Program, Role
 from dovetail.schedule.placed.estimate import Estimator, Priced
@@ -18,8 +18,10 @@ from dovetail.targets.model import MemoryKind, Target
 
 MOST_WORKS = 12
 """Fits of a statement whose cuts are searched, those that compute least first."""
-MOST_PREDICTED = 8
+MOST_PREDICTED = 12
 """Cuts of a statement for which a nest is built and predicted."""
+RESERVED = 0.25
+"""Share of each memory that is left to the other statements of a sequence."""
 SLACK = 2.0
 """A fit that computes so many times as long as the best is not looked at."""
 
@@ -29,13 +31,54 @@ class Choice:
     """A cut of a work and what it is estimated to cost."""
 
     priced: Priced
-    work: Work
+    work: Work = field(hash=False)
 
 
 def default_placed_plan(program: Program, target: Target, fits: tuple[Fit, ...]) -> Plan:
     """The plan of the best predictions among the best estimates of every statement."""
-    room = capacities(target)
-    return assemble(program, {n: chosen(program, target, fits, n, room) for n in range(len(program.statements))})
+    return assemble(program, best_choices(program, target, fits))
+
+
+def best_choices(program: Program, target: Target, fits: tuple[Fit, ...]) -> dict[int, Choice | None]:
+    """What each statement is done by; None: the host."""
+    found: dict[int, Choice | None] = {}
+    for group in program.groups():
+        room = capacities(target)
+        for number in _heaviest_first(program, group):
+            share = RESERVED if len(group) > 1 else 0.0
+            mine = {memory: int(bytes_ - share * target.memory(memory).bytes) for memory, bytes_ in room.items()}
+            found[number] = choice = chosen(program, target, fits, number, mine)
+            for memory, bytes_ in _resident(choice, room).items():
+                room[memory] -= bytes_
+    return found
+
+
+def _heaviest_first(program: Program, group: tuple[int, ...]) -> list[int]:
+    """Statements of a sequence; what the one with the most points keeps on the machine saves most."""
+    points = {n: prod(x.extent.const for x in program.statements[n].loops) for n in group}
+    return sorted(group, key=lambda n: -points[n])
+
+
+def _resident(choice: Choice | None, room: Mapping[str, int]) -> dict[str, int]:
+    """What a choice takes of the memories while the other statements of its sequence run."""
+    if choice is None:
+        return {}
+    return Estimator(choice.work, room).resident(dict(choice.priced.cut.blocks))
+
+
+def placed_plans(program: Program, target: Target, fits: tuple[Fit, ...]) -> Iterator[Plan]:
+    """The default plan, then plans that differ from it in one statement, the best estimates first.
+
+    Endless for no program: every cut that was looked at, once."""
+    first = best_choices(program, target, fits)
+    yield assemble(program, first)
+    others: list[tuple[float, int, Choice]] = []
+    for number, choice in first.items():
+        if choice is not None:
+            for other in choices(program, target, fits, number, capacities(target)):
+                others.append((other.priced.cycles - choice.priced.cycles, number, other))
+    for _, number, other in sorted(others, key=lambda row: row[0]):
+        yield assemble(program, {**first, number: other})
 
 
 def chosen(
@@ -57,8 +100,8 @@ def chosen(
 
 
 def predicted(program: Program, target: Target, choice: Choice) -> float | None:
-    """The cycles of one step of the statement by itself; None where the cut cannot be built."""
-    alone = step_of(program, choice.work.number)
+    """The cycles of the statement by itself; None where the cut cannot be built."""
+    alone = only(program, choice.work.number)
     work = replace(choice.work, program=alone, number=0)
     try:
         nest = placed_nest(alone, assemble(alone, {0: replace(choice, work=work)}), target)
@@ -67,10 +110,9 @@ def predicted(program: Program, target: Target, choice: Choice) -> float | None:
     return predict(nest, target).cycles
 
 
-def step_of(program: Program, number: int) -> Program:
-    """The first step of a statement as a program: what it reads is given, what it writes is asked for."""
+def only(program: Program, number: int) -> Program:
+    """A statement as a program: what it reads is given, what it writes is asked for."""
     statement = program.statements[number]
-    statement = replace(statement, seq=tuple(replace(x, extent=constant(1)) for x in statement.seq))
     used = {access.tensor for access in statement.reads()} | {statement.out.tensor}
     tensors = []
     for tensor in program.tensors:
@@ -97,23 +139,31 @@ def choices(
         if found and bound > SLACK * min(c.priced.cycles for c in found):
             break
         found += [Choice(priced, work) for priced in climbed(work, room)]
-    return sorted(found, key=lambda c: c.priced.price)
+    return sorted(dict.fromkeys(found), key=lambda c: c.priced.price)
 
 
 def climbed(work: Work, room: Mapping[str, int]) -> Iterator[Priced]:
-    """From the smallest blocks up: the loop whose larger block helps most, until none does."""
+    """From small blocks up: the loop whose larger block helps most, until none does.
+
+    It begins with the smallest of all, and with each operand held whole."""
     estimator = Estimator(work, room)
     options = {loop: block_choices(work, loop) for loop in work.extents}
     inputs = frozenset(t for _, t in work.operands if t != estimator.written)
+    starts = [frozenset[str](), *(wanted.access.names() for wanted in estimator.wanted)]
     for twice in (inputs | {estimator.written}, inputs, frozenset[str]()):
-        yield from _climb(estimator, options, twice)
+        for whole in dict.fromkeys(starts):
+            first = {x: len(blocks) - 1 if x in whole else 0 for x, blocks in options.items()}
+            yield from _climb(estimator, options, twice, first)
 
 
-def _climb(estimator: Estimator, options: Mapping[str, tuple[int, ...]], twice: frozenset[str]) -> Iterator[Priced]:
-    at = dict.fromkeys(options, 0)
-    here = estimator.best({x: options[x][0] for x in options}, twice)
-    while here is not None:
+def _climb(
+    estimator: Estimator, options: Mapping[str, tuple[int, ...]], twice: frozenset[str], first: Mapping[str, int]
+) -> Iterator[Priced]:
+    at = dict(first)
+    here = estimator.best({x: options[x][n] for x, n in at.items()}, twice)
+    if here is not None:
         yield here
+    while here is not None:
         better: Priced | None = None
         step = ""
         for loop, number in at.items():
@@ -121,6 +171,8 @@ def _climb(estimator: Estimator, options: Mapping[str, tuple[int, ...]], twice: 
                 continue
             blocks = {x: options[x][n + (x == loop)] for x, n in at.items()}
             found = estimator.best(blocks, twice)
+            if found is not None:
+                yield found
             if found is not None and (better is None or found.price < better.price):
                 better, step = found, loop
         if better is None or better.price >= here.price:

@@ -13,7 +13,6 @@ from math import inf, prod
 
 from dovetail.base.errors import PlanError
 from dovetail.ir.index import constant
-from dovetail.ir.program import Combine
 from dovetail.schedule.placed.moves import Line, Side, best_move
 from dovetail.schedule.placed.paths import lies_in
 from dovetail.schedule.placed.shape import accesses_of
@@ -56,7 +55,7 @@ class Estimator:
         self.work, self.room = work, room
         statement = work.program.statements[work.number]
         self.written = statement.out.tensor
-        self.sums = statement.combine is not Combine.SET
+        self.steps = prod(x.extent.const for x in statement.seq)
         accesses = {o: accesses_of(statement, t)[0] for o, t in work.operands}
         self.wanted = wanted_operands(work.shape.instruction, work.target, dict(work.bound), accesses)
         self._parts: dict[tuple[str, tuple[int, ...]], Part | None] = {}
@@ -73,7 +72,8 @@ class Estimator:
             if part is None:
                 return None
             parts[tensor] = part
-            taken[part.memory] = taken.get(part.memory, 0) + part.bytes * (2 if tensor in twice else 1)
+            copies = 2 if tensor in twice and not self.is_whole(part, blocks) else 1
+            taken[part.memory] = taken.get(part.memory, 0) + part.bytes * copies
         if any(taken[memory] > self.room.get(memory, 0) for memory in taken):
             return None
         compute = self.compute(blocks)
@@ -82,6 +82,24 @@ class Estimator:
             cycles, fills = self.cycles(parts, order, blocks, twice, compute)
             found.append(Priced(cycles, fills, Cut(tuple(blocks.items()), order, twice)))
         return min(found, key=lambda priced: priced.price)
+
+    def is_whole(self, part: Part, blocks: Blocks) -> bool:
+        """Whether a part holds all that the statement touches of its tensor in a step."""
+        return all(blocks[x] >= self.work.extents[x] for x in part.loops if x in self.work.extents)
+
+    def stays(self, part: Part, blocks: Blocks) -> bool:
+        """Whether a part is the same in all steps of a sequence, so that it is filled once before them."""
+        return self.steps > 1 and self.is_whole(part, blocks) and part.loops <= self.work.extents.keys()
+
+    def resident(self, blocks: Blocks) -> dict[str, int]:
+        """Bytes of each memory that are taken during all steps of a sequence."""
+        found: dict[str, int] = {}
+        for wanted in self.wanted:
+            if self.work.routes and self.work.routes[wanted.access.tensor] and not wanted.is_written:
+                part = self.part(wanted, blocks)
+                if part is not None and self.stays(part, blocks):
+                    found[part.memory] = found.get(part.memory, 0) + part.bytes
+        return found
 
     def least(self, blocks: Blocks) -> float:
         """No fewer cycles than a work takes, about: all its calls, or every element moved once as blocks move them."""
@@ -114,7 +132,9 @@ class Estimator:
             fills = prod(counts[loop] for loop in order[:depth])
             total += fills
             busy[part.engine] = busy.get(part.engine, 0.0) + fills * part.cycles
-            if tensor in twice and fills > 1:
+            if self.stays(part, blocks):
+                busy[part.engine] -= part.cycles * (1 - 1 / self.steps)
+            elif tensor in twice and fills > 1:
                 once += part.cycles
             else:
                 waited += fills * part.cycles

@@ -63,14 +63,14 @@ class Holds:
     # -- what is held
 
     def live(self, hold: Hold, frame: Frame, nodes: tuple[PlanNode, ...]) -> Live:
-        leaf = next((x for x in leaves_of(nodes) if x.instruction and self.uses(x, hold.tensor)), None)
+        leaf = next((x for x in leaves_of(nodes) if x.instruction and self.uses(x, hold)), None)
         if leaf is None:
             raise PlanError(f"'{hold}': nothing inside its tile uses '{hold.tensor}'")
         wanted = self.wanted(hold, leaf)
         number = leaf.statement
         here = frame.spots[number]
         left = {name: replace(s, left=self.site.lefts[number][name]) for name, s in here.items()}
-        rings = self.rings(hold.tensor, frame)
+        rings = self.rings(hold, frame)
         copies = 2 if hold.twice and rings else 1
         name = self.site.fresh(hold.tensor)
         sizes = self.site.sizes(hold.tensor)
@@ -79,8 +79,9 @@ class Holds:
         copy = number_of(rings) % 2 if copies > 1 else constant(0)
         return Live(hold, store, wanted, number, here, copy, len(self.levels) - 1)
 
-    def uses(self, leaf: Leaf, tensor: str) -> bool:
-        return bool(accesses_of(self.site.program.statements[leaf.statement], tensor))
+    def uses(self, leaf: Leaf, hold: Hold) -> bool:
+        found = accesses_of(self.site.program.statements[leaf.statement], hold.tensor)
+        return bool(found) and hold.statement in (-1, leaf.statement)
 
     def wanted(self, hold: Hold, leaf: Leaf) -> Wanted:
         """The operand that the hold is for, as it must lie in the hold's memory."""
@@ -97,21 +98,22 @@ class Holds:
             raise PlanError(f"'{hold}': no copies lead {way}", where=where, hint="a copy instruction between them")
         return found
 
-    def source(self, tensor: str, frame: Frame) -> Live | None:
-        """What is already held of it; None: it is in main memory."""
-        return next((live for live in reversed(frame.live) if live.hold.tensor == tensor), None)
+    def source(self, hold: Hold, frame: Frame) -> Live | None:
+        """What is already held of the same; None: it is in main memory."""
+        key = (hold.tensor, hold.statement)
+        return next((x for x in reversed(frame.live) if (x.hold.tensor, x.hold.statement) == key), None)
 
     def far(self, live: Live, frame: Frame) -> Held | Whole:
-        source = self.source(live.hold.tensor, frame)
+        source = self.source(live.hold, frame)
         return self.site.whole(live.hold.tensor) if source is None else source.held
 
-    def origin(self, tensor: str, frame: Frame) -> Level:
-        """The level from which on a hold of it can be filled ahead."""
-        source = self.source(tensor, frame)
+    def origin(self, hold: Hold, frame: Frame) -> Level:
+        """The level from which on a hold can be filled ahead."""
+        source = self.source(hold, frame)
         return self.levels[self.base if source is None else max(source.depth, self.base)]
 
-    def rings(self, tensor: str, frame: Frame) -> tuple[Ring, ...]:
-        return frame.rings[self.origin(tensor, frame).rings :]
+    def rings(self, hold: Hold, frame: Frame) -> tuple[Ring, ...]:
+        return frame.rings[self.origin(hold, frame).rings :]
 
     # -- fills
 
@@ -119,12 +121,12 @@ class Holds:
         """What makes the region available where the nest stands."""
         if live.wanted.is_written:
             return self.begin(live, frame)
-        token, rings = live.store.buffer.name, self.rings(live.hold.tensor, frame)
+        token, rings = live.store.buffer.name, self.rings(live.hold, frame)
         if live.store.copies == 1:
             nodes = self.copy_in(live, frame, {})
             return _when(frame.exists, (*nodes, *_waits(nodes, token)))
         first = self.copy_in(live, frame, {ring.var: constant(0) for ring in rings})
-        self.origin(live.hold.tensor, frame).before += first
+        self.origin(live.hold, frame).before += first
         ahead = following(rings)
         exists = tuple(c.substitute(ahead) for c in frame.exists)
         next_one = When((is_not_last(rings), *exists), self.copy_in(live, frame, ahead))
@@ -174,8 +176,8 @@ class Holds:
         nodes = mover.drain(live.held, self.far(live, frame), self.site.sizes(live.hold.tensor), token)
         if live.store.copies == 1:
             return _when(frame.exists, (*nodes, *_waits(nodes, token)))
-        rings = self.rings(live.hold.tensor, frame)
-        self.origin(live.hold.tensor, frame).after += _waits(nodes, token)
+        rings = self.rings(live.hold, frame)
+        self.origin(live.hold, frame).after += _waits(nodes, token)
         before = When((Condition(number_of(rings) - 1),), _waits(nodes, token))
         return _when(frame.exists, (before, *nodes))
 

@@ -65,7 +65,7 @@ def _extent(
 def _operand(site: Site, leaf: Leaf, wanted: Wanted, frame: Frame) -> tuple[Place, Mapping[str, tuple[Index, ...]]]:
     """Where the operand begins, and its named strides."""
     spot = frame.spots[leaf.statement]
-    live = _live(wanted, frame)
+    live = _live(leaf, wanted, frame)
     if live is not None:
         store, copy, here = live.store, live.copy, live.spot
     elif wanted.memory == site.main:
@@ -91,9 +91,13 @@ def _operand(site: Site, leaf: Leaf, wanted: Wanted, frame: Frame) -> tuple[Plac
     return store.place(at, copy), told
 
 
-def _live(wanted: Wanted, frame: Frame) -> Live | None:
-    tensor = wanted.access.tensor
-    return next((x for x in reversed(frame.live) if x.hold.tensor == tensor and x.hold.memory == wanted.memory), None)
+def _live(leaf: Leaf, wanted: Wanted, frame: Frame) -> Live | None:
+    """What the statement finds of a tensor where the instruction wants it."""
+    for live in reversed(frame.live):
+        mine = live.hold.statement in (-1, leaf.statement)
+        if mine and (live.hold.tensor, live.hold.memory) == (wanted.access.tensor, wanted.memory):
+            return live
+    return None
 
 
 def _always(condition: Condition, frame: Frame) -> bool:

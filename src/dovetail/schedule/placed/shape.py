@@ -1,7 +1,7 @@
 """What a plan for placed memories says before anything is built: what is left of loops, and holds where they belong.
 
 A hold is hoisted outwards while its region does not change: past every tile over loops that its tensor's accesses do
-not have, and past tiles that leave all of a loop.
+not have, and past tiles that leave all of a loop. It stays among statements that write what it holds.
 
     tile i: tile j: hold a in pad, do 0        ->      tile i: hold a in pad, tile j: do 0       (a[i, k])
 """
@@ -23,8 +23,16 @@ Lefts = Mapping[tuple[int, str], int]
 def hoisted(program: Program, plan: Plan) -> Plan:
     """The same plan with every hold on the outermost tile where its region is the same."""
     lefts = {(n, x.name): x.extent.const for n, s in enumerate(program.statements) for x in s.all_loops}
-    body, up = _hoist_all(program, plan.body, lefts)
-    return replace(plan, body=body, holds=(*plan.holds, *up))
+    body = tuple(around(node, lefts, up) for node, up in _hoist_all(program, plan.body, lefts))
+    return replace(plan, body=body)
+
+
+def around(node: PlanNode, lefts: Lefts, holds: tuple[Hold, ...]) -> PlanNode:
+    """``node`` inside a tile that runs once and holds what is the same in all of it."""
+    if not holds:
+        return node
+    assert isinstance(node, Tile)
+    return Tile(f"{node.name}_once", node.loops, max(lefts[pair] for pair in node.loops), (node,), holds=holds)
 
 
 def leaves_of(nodes: tuple[PlanNode, ...]) -> Iterator[Leaf]:
@@ -67,33 +75,27 @@ def _path(nodes: tuple[PlanNode, ...], number: int) -> list[Tile] | None:
     return None
 
 
-def _hoist_all(
-    program: Program, nodes: tuple[PlanNode, ...], lefts: Lefts
-) -> tuple[tuple[PlanNode, ...], tuple[Hold, ...]]:
-    """The nodes, and the holds that leave them."""
-    kept: list[PlanNode] = []
-    up: list[Hold] = []
+def _hoist_all(program: Program, nodes: tuple[PlanNode, ...], lefts: Lefts) -> list[tuple[PlanNode, tuple[Hold, ...]]]:
+    """Each node, and the holds that leave it. Of several nodes under a tile each keeps its own together."""
+    found: list[tuple[PlanNode, tuple[Hold, ...]]] = []
     for node in nodes:
         if isinstance(node, Leaf):
-            kept.append(node)
+            found.append((node, ()))
             continue
         inside = {**lefts, **dict.fromkeys(node.loops, node.step)}
-        body, rising = _hoist_all(program, node.body, inside)
-        holds = (*node.holds, *rising)
-        stay = tuple(h for h in holds if _changes(program, node, h, lefts))
-        rise = tuple(h for h in holds if h not in stay)
-        kept.append(replace(node, body=body, holds=stay))
-        if rise and len(nodes) > 1:
-            kept[-1] = _around(kept[-1], rise, lefts)
-        else:
-            up += rise
-    return tuple(kept), tuple(up)
-
-
-def _around(node: PlanNode, holds: tuple[Hold, ...], lefts: Lefts) -> Tile:
-    """A tile that runs once, for what is held for one of several neighbours: the others do not see it."""
-    assert isinstance(node, Tile)
-    return Tile(f"{node.name}_once", node.loops, max(lefts[pair] for pair in node.loops), (node,), holds=holds)
+        body: list[PlanNode] = []
+        stay = [h for h in node.holds if len(node.body) > 1 or _changes(program, node, h, lefts)]
+        up = [h for h in node.holds if h not in stay]
+        written = (
+            {program.statements[x.statement].out.tensor for x in leaves_of((node,))} if len(node.body) > 1 else set()
+        )
+        for child, rising in _hoist_all(program, node.body, inside):
+            here = tuple(h for h in rising if h.tensor in written or _changes(program, node, h, lefts))
+            up += [h for h in rising if h not in here]
+            body.append(around(child, inside, here) if len(node.body) > 1 else child)
+            stay += here if len(node.body) == 1 else ()
+        found.append((replace(node, body=tuple(body), holds=tuple(stay)), tuple(up)))
+    return found
 
 
 def _changes(program: Program, tile: Tile, hold: Hold, lefts: Lefts) -> bool:
@@ -101,6 +103,8 @@ def _changes(program: Program, tile: Tile, hold: Hold, lefts: Lefts) -> bool:
     if tile.unit:
         return True
     for number, loop in tile.loops:
+        if hold.statement not in (-1, number):
+            continue
         for access in accesses_of(program.statements[number], hold.tensor):
             if loop in access.names() and lefts.get((number, loop)) != tile.step:
                 return True

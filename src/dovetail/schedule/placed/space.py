@@ -148,7 +148,7 @@ def plan_node(work: Work, cut: Cut, name: str) -> PlanNode:
     node: PlanNode = work.leaf()
     held = inner
     pair = work.number
-    for loop in reversed([*work.kept, *work.reduced]):
+    for loop in reversed(inner_order(work)):
         if steps[loop] < blocks[loop] or steps[loop] > work.extents[loop]:
             node = Tile(f"{name}{loop}_in", ((pair, loop),), steps[loop], (node,), holds=held)
             held = ()
@@ -159,6 +159,17 @@ def plan_node(work: Work, cut: Cut, name: str) -> PlanNode:
     return node
 
 
+def inner_order(work: Work) -> tuple[str, ...]:
+    """Loops inside a block, outermost first: those of what is held for a call, then reduced ones.
+
+    What is held for a call then stays longest, and sums do not wait for each other."""
+    statement = work.program.statements[work.number]
+    assert work.routes is not None
+    near = {t for t, route in work.routes.items() if len(route) > 1}
+    held = {name for t in near for access in accesses_of(statement, t) for name in access.names()}
+    return tuple(sorted(work.extents, key=lambda x: (x not in held, x in work.kept)))
+
+
 def _holds(work: Work, cut: Cut) -> tuple[tuple[Hold, ...], tuple[Hold, ...]]:
     """For a block, and for a call."""
     outer: list[Hold] = []
@@ -166,7 +177,7 @@ def _holds(work: Work, cut: Cut) -> tuple[tuple[Hold, ...], tuple[Hold, ...]]:
     assert work.routes is not None
     for tensor, route in work.routes.items():
         for n, memory in enumerate(route):
-            hold = Hold(tensor, memory, twice=tensor in cut.twice or n > 0)
+            hold = Hold(tensor, memory, twice=tensor in cut.twice or n > 0, statement=work.number)
             (outer if n == 0 else inner).append(hold)
     return tuple(outer), tuple(inner)
 
