@@ -9,7 +9,7 @@ import typer
 
 from dovetail.base.errors import DovetailError, TargetError
 from dovetail.cli.options import AsJson, PlanFile, ProgramPath, ProgramText, Seed, Sizes, numbers, read_plan
-from dovetail.cli.screen import heading, say, show_json
+from dovetail.cli.screen import say, show_json
 from dovetail.cli.source import read_program
 
 if TYPE_CHECKING:
@@ -96,13 +96,13 @@ def show_cycles(kernel: SimulatedKernel) -> None:
     """Cycles, predicted and simulated; what they went to; and what runs on the host."""
     from dovetail.sim.report import table
 
-    say(f"on {kernel.target}, simulated, {kernel.utilisation:.1%} of the time at work")
+    unit = kernel.last.unit_at_work
+    say(f"on {kernel.target}, simulated; {unit.name or 'the machine'} at work {unit.utilisation:.1%} of the time")
     say()
     say(table(kernel.timing, kernel.predicted_cycles))
-    if kernel.on_host:
-        heading("on the host")
-        for statement in kernel.on_host:
-            say(statement)
+    for statement in kernel.on_host:
+        say()
+        say(statement)
 
 
 def _compared(kernel: SimulatedKernel, sizes: Mapping[str, int], seed: int) -> Comparison:

@@ -133,7 +133,7 @@ class SimulatedKernel:
     @property
     def utilisation(self) -> float:
         """The share of the time in which the unit that does most of the work is at work."""
-        return self.last.utilisation
+        return self.last.unit_at_work.utilisation
 
     @property
     def on_host(self) -> tuple[OnHost, ...]:

@@ -18,7 +18,7 @@ from dovetail.schedule.empty import without_empty_statements
 from dovetail.schedule.placed.choose import default_placed_plan
 from dovetail.schedule.placed.predict import Prediction, predict
 from dovetail.schedule.placed.zeros import zero_target
-from dovetail.sim.report import Timing
+from dovetail.sim.report import Timing, UnitTime
 from dovetail.sim.timed import simulate_time
 from dovetail.simulated.certify import certify
 from dovetail.simulated.lowered import hosted, lowered
@@ -59,12 +59,13 @@ class Specialised:
         return predict(self.nest, self.machine)
 
     @property
-    def utilisation(self) -> float:
-        """The share of the time in which the unit of the heaviest statement is at work; the host counts last."""
+    def unit_at_work(self) -> UnitTime:
+        """The unit of the heaviest statement; the host counts last."""
         heaviest = max(self.plan.leaves(), key=lambda leaf: (bool(leaf.instruction), self._points(leaf.statement)))
         instruction = self.machine.instruction(heaviest.instruction or f"host.{heaviest.statement}")
-        at_work = [u for u in self.timing.units if u.name == instruction.unit and u.is_engine is instruction.is_async]
-        return max((u.utilisation for u in at_work or self.timing.units), default=0.0)
+        named = [u for u in self.timing.units if u.name == instruction.unit and u.is_engine is instruction.is_async]
+        idle = UnitTime(instruction.unit, instruction.is_async, 1, 0.0, 0.0)
+        return max(named or self.timing.units, key=lambda u: u.utilisation, default=idle)
 
     def _points(self, number: int) -> int:
         return prod(loop.extent.const for loop in self.program.statements[number].all_loops)
