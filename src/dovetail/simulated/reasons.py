@@ -33,7 +33,8 @@ def _reason(program: Program, target: Target, number: int, fits: tuple[Fit, ...]
     fitting = [fit for fit in fits if fit.statement == number]
     if not fitting:
         near = [m for m in misfits if m.statement == number]
-        first = next((m for m in near if not target.instruction(m.instruction).is_copy), near[0] if near else None)
+        copies = {name for i in target.instructions if i.is_copy for name in (i.name, i.family)}
+        first = next((m for m in near if m.instruction not in copies), near[0] if near else None)
         return "no instruction is near it" if first is None else f"{first.instruction}: {first.reason}"
     return next(
         _against(program, zero_target(target), fitting),
