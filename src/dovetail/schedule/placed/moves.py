@@ -123,7 +123,8 @@ def _block_needles(near: tuple[Side, Access], loops: tuple[str, ...]) -> dict[st
 def _assignments(
     loops: tuple[str, ...], lines: Sequence[Line], block: Mapping[str, int]
 ) -> Iterator[dict[str, tuple[Line, ...]]]:
-    """Every choice of lines for each loop, none twice. Of a block each loop takes its own dimension, or one element."""
+    """Every choice of lines for each loop, none twice. Of a block each loop takes its own dimension, or one element;
+    the first also what follows on it, block by block."""
     if not loops:
         yield {}
         return
@@ -132,7 +133,9 @@ def _assignments(
         yield {loops[0]: (), **rest}
         for group in _groups([line for line in lines if line.number not in used]):
             needle = block.get(loops[0], -1)
-            if all(line.needle == needle for line in group):
+            inside = [line for line in group if line.needle == needle]
+            beyond = group[: len(group) - len(inside)]
+            if inside and all(line.needle < 0 for line in beyond) and (not beyond or needle <= 0):
                 yield {loops[0]: group, **rest}
 
 
@@ -218,12 +221,15 @@ def _block_suits(taken: Mapping[str, tuple[Line, ...]], access: Access, lines: S
     extents = [_extent(group) for group in groups]
     for n, group in enumerate(groups):
         own = sorted((line for line in lines if line.needle == n), key=lambda line: line.near)
+        inside = [line for line in group if line.needle == n]
         period = _period(layout, layout.elements[n])
-        if group and (group[-1] != own[0] or any(line.is_shifted for line in group)):
+        if group and (group[-1] != own[0] or any(line.is_shifted for line in inside)):
             return False
-        if group and len(group) < len(own) and extents[n] % period:
+        if len(inside) < max(len(own), len(group)) and _extent(tuple(inside)) % period and inside:
             return False
-        is_whole = len(group) == len(own) and all(line.is_full for line in group)
+        is_whole = len(inside) == len(own) and all(line.is_full for line in inside)
+        if len(group) > len(inside) and not is_whole:
+            return False
         if not is_whole and any(extents[m] > _period(layout, layout.elements[m]) for m in range(n)):
             return False
     return True
