@@ -11,10 +11,10 @@ keeps its extent.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import gcd, lcm, prod
+from math import gcd, lcm
 
 from dovetail.base.errors import LimitError, VerifyError
 from dovetail.ir.expr import Expr, Position, Read, rebuild, walk
@@ -47,30 +47,34 @@ def reduced(
 
     Tiles of up to ``longest`` that one instruction does stay as they are.
     """
-    too_large: list[Instance] = []
-    for whole, window in LADDER:
-        small = _shrunk(program, plan, whole, window, longest)
-        if small is None:
+    too_large: list[tuple[int, int, dict[Pair, int], Plan]] = []
+    for number, (whole, window) in enumerate(LADDER):
+        lost, smaller = _shrunk(program, plan, whole, window, longest)
+        if not any(lost.values()):
             continue
-        found = Instance(*small, calls_estimated(*small, sizes))
-        if found.calls > budget:
-            too_large.append(found)
-        elif _is_valid(found.program):
-            return found
-    return next((i for i in sorted(too_large, key=lambda i: i.calls) if _is_valid(i.program)), None)
+        calls = calls_estimated(program, plan, sizes, lost)
+        if calls > budget:
+            too_large.append((calls, number, lost, smaller))
+            continue
+        found = _Rewrite(program, lost).rewritten()
+        if _is_valid(found):
+            return Instance(found, smaller, calls)
+    for calls, _, lost, smaller in sorted(too_large, key=lambda row: row[:2]):
+        found = _Rewrite(program, lost).rewritten()
+        if _is_valid(found):
+            return Instance(found, smaller, calls)
+    return None
 
 
-def _shrunk(program: Program, plan: Plan, whole: int, window: int, longest: int) -> tuple[Program, Plan] | None:
+def _shrunk(program: Program, plan: Plan, whole: int, window: int, longest: int) -> tuple[dict[Pair, int], Plan]:
+    """How many iterations each loop can lose, and the plan with the steps of its tiles shortened in the same way."""
     extents = {(n, x.name): x.extent for n, s in enumerate(program.statements) for x in s.all_loops}
     fixed = {pair: extent.const for pair, extent in extents.items() if extent.is_constant}
     tiles = _Tiles(fixed, whole, longest)
     body = tiles.nodes(plan.body)
     least = _windows(program, fixed, window)
     wanted = {pair: max(tiles.extent(pair), min(extent, least.get(pair, 1))) for pair, extent in fixed.items()}
-    lost = _Losses(program, fixed, wanted, tiles.together).solve()
-    if not any(lost.values()):
-        return None
-    return _Rewrite(program, lost).rewritten(), Plan(body, plan.holds, plan.note)
+    return _Losses(program, fixed, wanted, tiles.together).solve(), Plan(body, plan.holds, plan.note)
 
 
 def _windows(program: Program, extents: dict[Pair, int], window: int) -> dict[Pair, int]:
@@ -92,15 +96,18 @@ def _is_valid(program: Program) -> bool:
     return True
 
 
-def calls_estimated(program: Program, plan: Plan, sizes: dict[str, int]) -> int:
-    """About how many instructions the nest of ``plan`` calls: operations and moves of every point or vector."""
+def calls_estimated(program: Program, plan: Plan, sizes: dict[str, int], lost: Mapping[Pair, int] | None = None) -> int:
+    """About how many instructions the nest of ``plan`` calls: operations and moves of every point or vector.
+
+    ``lost``: by how much loops are shorter than in ``program``.
+    """
     total = 0
     for leaf in plan.leaves():
         statement = program.statements[leaf.statement]
-        points = prod(
-            -(-max(0, loop.extent.evaluate(sizes)) // (leaf.width if loop.name == leaf.lanes else 1))
-            for loop in statement.all_loops
-        )
+        points = 1
+        for loop in statement.all_loops:
+            extent = max(0, loop.extent.evaluate(sizes) - (lost or {}).get((leaf.statement, loop.name), 0))
+            points *= -(-extent // (leaf.width if loop.name == leaf.lanes else 1))
         total += points * (1 + sum(1 for _ in walk(statement.value)) // 2)
     return total
 
@@ -262,6 +269,8 @@ class _Losses:
 
 def loss(lost: dict[Pair, int], number: int, index: Index) -> int:
     """By how much the largest value of ``index`` falls."""
+    if index.is_affine:
+        return sum(c * lost.get((number, str(name)), 0) for name, c in index.terms if c > 0)
     return int(sum(s * lost[number, n] for n, s in slopes(index).items() if s > 0 and (number, n) in lost))
 
 

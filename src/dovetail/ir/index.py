@@ -178,6 +178,8 @@ class Index:
 
     def substitute(self, values: Mapping[str, Index]) -> Index:
         """Every name in ``values`` replaced."""
+        if not values or not self.terms:
+            return self
         if not self.is_affine:
             return self.map_atoms(lambda atom: values.get(atom) if isinstance(atom, str) else None)
         terms: list[tuple[Atom, int]] = []

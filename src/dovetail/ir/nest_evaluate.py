@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from dovetail.base.dtypes import DType, Kind
 from dovetail.base.errors import CodegenError, IndexRangeError
-from dovetail.ir.index import Access, Condition, Index, Quotient, constant
+from dovetail.ir.index import Access, Atom, Condition, Index, Quotient, affine, constant
 from dovetail.ir.instruction_function import Run, Storage, dense_strides, instruction_function
 from dovetail.ir.nest import (
     Alloc,
@@ -44,6 +44,8 @@ Env = dict[str, int]
 Step = Callable[[Env], None]
 Count = Callable[[Env], int]
 Find = Callable[[Env], Storage]
+_NOTHING = (Barrier, Fetch)
+"""Nodes that mean nothing to one unit."""
 
 
 def evaluate_nest(
@@ -101,12 +103,12 @@ class _Evaluator:
         return self.numbers(buffer.strides) if buffer.strides else dense_strides(self.numbers(buffer.shape))
 
     def numbers(self, indices: tuple[Index, ...]) -> tuple[int, ...]:
-        return tuple(i.substitute(self.sizes).evaluate({}) for i in indices)
+        return tuple([i.substitute(self.sizes).evaluate({}) if i.terms else i.const for i in indices])
 
     # -- nodes
 
     def nodes(self, nodes: tuple[Node, ...]) -> Step:
-        steps = tuple(self.node(node) for node in nodes if not isinstance(node, Barrier | Fetch))
+        steps = tuple(self.node(node) for node in nodes if not isinstance(node, _NOTHING))
         if len(steps) == 1:
             return steps[0]
 
@@ -159,7 +161,7 @@ class _Evaluator:
 
     def when(self, node: When) -> Step:
         """Conditions that read an index are tested last, each only where those before it hold."""
-        ordered = sorted(node.conditions, key=lambda c: any(True for _ in c.index.reads()))
+        ordered = sorted(node.conditions, key=lambda c: c.index.is_indirect)
         tests = [self.condition(c) for c in ordered]
         body, otherwise = self.nodes(node.body), self.nodes(node.otherwise)
         return lambda env: (body if all(test(env) for test in tests) else otherwise)(env)
@@ -217,14 +219,17 @@ class _Evaluator:
     def place(self, place: Place) -> Find:
         buffer = self.buffers[place.buffer]
         name, storage = place.buffer, self.storage
-        total = constant(0)
+        terms: list[tuple[Atom, int]] = []
+        first = 0
         checks: list[tuple[Count, int, int]] = []
         shape = self.numbers(buffer.shape)
         for dimension, (index, stride) in enumerate(zip(place.indices, self.strides(buffer), strict=True)):
-            total = total + index.substitute(self.sizes) * stride
-            if any(True for _ in index.reads()):
+            known = index.substitute(self.sizes)
+            terms += [(atom, c * stride) for atom, c in known.terms]
+            first += known.const * stride
+            if index.is_indirect:
                 checks.append((self.index(index), shape[dimension], dimension))
-        offset = self.index(total)
+        offset = self.index(affine(terms, first))
         if not checks:
             return lambda env: (storage[name], offset(env))
 
