@@ -19,7 +19,7 @@ import numpy.typing as npt
 from dovetail.ir.nest import Nest
 from dovetail.schedule.placed.predict_build import build
 from dovetail.schedule.placed.predict_keys import Env, Key, Piece, key, pieces
-from dovetail.schedule.placed.predict_maxplus import NEVER, Matrix, identity, power, product
+from dovetail.schedule.placed.predict_maxplus import NEVER, Matrix, identity, power, product, settle
 from dovetail.schedule.placed.predict_steps import CLOCK, END, CallStep, LoopStep, Step, WaitStep, WhenStep
 from dovetail.targets.model import Target
 
@@ -104,6 +104,8 @@ class _Runner:
                 self.loop(step, state, env)
 
     def loop(self, step: LoopStep, state: _State, env: Env) -> None:
+        if not step.touched:
+            return
         now = key(step.items, env)
         found = self.loops.get((step, now))
         if found is None:
@@ -156,6 +158,7 @@ class _Runner:
             self.steps(step.body, state, env)
             del env[step.var]
             found = _Transfer(np.array([rows[n] for n in step.touched]), state.busy)
+            settle(found.matrix, step.touched.index(CLOCK))
             self.bodies[step, piece.key, around] = found
         return found
 

@@ -35,8 +35,29 @@ def product(after: Matrix, before: Matrix) -> Matrix:
     return found
 
 
+def settle(matrix: Matrix, clock: int) -> None:
+    """Forget, in place, the times that are over whatever was before: those never later than state ``clock``.
+
+    Nobody waits for them any more."""
+    over = (matrix <= matrix[clock]).all(axis=1)
+    over[clock] = False
+    matrix[over] = NEVER
+
+
 def power(matrix: Matrix, exponent: int) -> Matrix:
-    """``matrix`` that many times, once or more; squared until it grows evenly."""
+    """``matrix`` that many times, once or more. What it forgets passes from no iteration to the next."""
+    if exponent == 1:
+        return matrix
+    paths = matrix > _LEAST
+    kept = np.flatnonzero(paths.any(axis=1) & paths.any(axis=0))
+    first, last = matrix[kept], matrix[:, kept]
+    if exponent > 2:
+        first = product(_squared(matrix[np.ix_(kept, kept)], exponent - 2), first)
+    return product(last, first)
+
+
+def _squared(matrix: Matrix, exponent: int) -> Matrix:
+    """``matrix`` squared until it grows evenly."""
     squares = [matrix]
     while 2 ** len(squares) <= min(exponent, _LARGEST_POWER):
         squares.append(product(squares[-1], squares[-1]))
