@@ -59,6 +59,7 @@ class SimulatedKernel:
         values = {name: self._checked(name, value) for name, value in zip(given, arrays, strict=True)} | self.constants
         bound = bind_sizes(self.program, {name: array.shape for name, array in values.items()}, sizes)
         use = self.at(bound)
+        self._check_finite(use, values)
         found = simulate(use.nest, use.machine, values).arrays
         results = [found[t.name].reshape(extents(t, bound)) for t in self.program.outputs]
         if out is not None:
@@ -146,6 +147,16 @@ class SimulatedKernel:
         return 0.0
 
     # -- arguments
+
+    def _check_finite(self, use: Specialised, values: Mapping[str, Array]) -> None:
+        """Zeros of a padding add nothing to what they are multiplied with, unless that is infinite or no number."""
+        for name in sorted(use.finite):
+            if not np.isfinite(values[name].astype(np.float64)).all():
+                raise CallError(
+                    f"argument '{name}' holds infinities or NaN",
+                    why="the plan pads with zeros, and 0 * inf would be NaN where the program has no point",
+                    hint="a plan whose tiles have one iteration along the padded loops, or finite values",
+                )
 
     def _checked(self, name: str, value: object) -> Array:
         tensor = self.program.tensor(name)

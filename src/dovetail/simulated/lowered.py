@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from dovetail.ir.fit import Fit
 from dovetail.ir.nest import Nest
 from dovetail.ir.plan import Plan
 from dovetail.ir.program import Program
+from dovetail.mapping.candidates import FINITE
+from dovetail.mapping.find import find_mappings
 from dovetail.schedule.placed.host import host_target
 from dovetail.schedule.placed.lower import placed_nest
 from dovetail.schedule.placed.zeros import zero_target
@@ -19,6 +22,13 @@ def lowered(
     """``reasons`` are for the message where the machine has no host for a statement that needs one."""
     machine = zero_target(host_target(program, target, hosted(plan), reasons))
     return machine, placed_nest(program, plan, machine)
+
+
+def all_fits(program: Program, target: Target) -> tuple[Fit, ...]:
+    """Whole statements done by single instructions.
+
+    Padding with zeros is taken to add nothing; a kernel asks its arguments whether it does (0 * inf does not)."""
+    return find_mappings(program, target, misfits=False, nodes=False, allow=frozenset({FINITE})).fits
 
 
 def hosted(plan: Plan) -> tuple[int, ...]:

@@ -13,15 +13,15 @@ from dovetail.ir.certificate import Certificate
 from dovetail.ir.nest import Nest
 from dovetail.ir.plan import Plan
 from dovetail.ir.program import Program
-from dovetail.mapping.find import find_mappings
 from dovetail.schedule.empty import without_empty_statements
 from dovetail.schedule.placed.choose import default_placed_plan
+from dovetail.schedule.placed.padding import finite_tensors
 from dovetail.schedule.placed.predict import Prediction, predict
 from dovetail.schedule.placed.zeros import zero_target
 from dovetail.sim.report import Timing, UnitTime
 from dovetail.sim.timed import simulate_time
 from dovetail.simulated.certify import certify
-from dovetail.simulated.lowered import hosted, lowered
+from dovetail.simulated.lowered import all_fits, hosted, lowered
 from dovetail.simulated.reasons import reasons
 from dovetail.targets.model import Target
 
@@ -52,6 +52,8 @@ class Specialised:
     timing: Timing
     certificate: Certificate
     on_host: tuple[OnHost, ...]
+    finite: frozenset[str]
+    """Arguments that must be finite."""
 
     @cached_property
     def prediction(self) -> Prediction:
@@ -89,10 +91,10 @@ def specialise(program: Program, target: Target, given: Plan | None, seconds: di
     timing = timed("time", lambda: simulate_time(nest, machine))
     certificate = timed("certificate", lambda: certify(program, plan, target, nest, machine, timing))
     on_host = tuple(OnHost(number, str(program.statements[number]), why[number]) for number in hosted(plan))
-    return Specialised(program, plan, nest, machine, timing, certificate, on_host)
+    finite = finite_tensors(program, plan, machine)
+    return Specialised(program, plan, nest, machine, timing, certificate, on_host, finite)
 
 
 def default_plan(program: Program, target: Target) -> Plan:
     """The plan that the analytic model thinks best."""
-    fits = find_mappings(program, target, misfits=False, nodes=False).fits
-    return default_placed_plan(program, zero_target(target), fits)
+    return default_placed_plan(program, zero_target(target), all_fits(program, target))

@@ -133,7 +133,9 @@ def choices(
         choices_of = {loop: block_choices(work, loop) for loop in work.extents}
         if all(choices_of.values()):
             most = {loop: max(blocks) for loop, blocks in choices_of.items()}
-            bounds.append((Estimator(work, room).least(most), n, work))
+            calls = {loop: most[loop] if loop in work.needle or loop in work.fused else 1 for loop in most}
+            estimator = Estimator(work, room)
+            bounds.append((min(estimator.least(most), estimator.least(calls)), n, work))
     bounds.sort(key=lambda row: row[:2])
     for bound, _, work in bounds[:MOST_WORKS]:
         if found and bound > SLACK * min(c.priced.cycles for c in found):

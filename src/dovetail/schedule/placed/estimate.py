@@ -17,7 +17,7 @@ from dovetail.schedule.placed.moves import Line, Side, best_move
 from dovetail.schedule.placed.paths import lies_in
 from dovetail.schedule.placed.shape import accesses_of
 from dovetail.schedule.placed.space import Cut, Work, orders
-from dovetail.schedule.placed.standing import Standing
+from dovetail.schedule.placed.standing import Spot, Standing
 from dovetail.schedule.placed.storage import Store, Wanted, store_for, wanted_operands
 from dovetail.targets.cost import evaluate_cost
 
@@ -190,6 +190,8 @@ class Estimator:
             store = store_for("", there, here, leaf, sizes, work.target, 1, {})
         except PlanError:
             return None
+        if self.is_padded_twice(store, wanted, here, sizes):
+            return None
         full, engine = self.moved(store, sizes, wanted.is_written, {})
         edges, share = self.edges(store, wanted, blocks, sizes)
         edge, _ = self.moved(store, sizes, wanted.is_written, edges) if edges else (full, "")
@@ -218,6 +220,15 @@ class Estimator:
                 found[number] = before
                 share = max(share, some)
         return found, share
+
+    def is_padded_twice(self, store: Store, wanted: Wanted, here: Spot, sizes: tuple[int, ...]) -> bool:
+        """Whether a packed axis is one of several along which a dimension is padded, which no fill can do."""
+        for axis in store.axes:
+            for dimension in (d for d, step in enumerate(axis.steps) if step and axis.loop):
+                several = sum(here[x].left > 1 for x in wanted.access.indices[dimension].names()) > 1
+                if several and any(self.leaves(wanted, dimension, sizes)):
+                    return True
+        return False
 
     def leaves(self, wanted: Wanted, dimension: int, sizes: tuple[int, ...]) -> tuple[bool, bool]:
         """Whether an index leaves its dimension at the front, and at the end (where guards leave points out)."""

@@ -8,11 +8,13 @@ loops that no call walks is asked before each call, and needs no zeros.
 from __future__ import annotations
 
 from dovetail.base.errors import PlanError
-from dovetail.ir.index import Condition, constant
-from dovetail.ir.plan import Leaf
+from dovetail.ir.index import Condition
+from dovetail.ir.plan import Leaf, Plan
+from dovetail.ir.program import Program, Role, Statement
 from dovetail.schedule.placed.frame import Live, Site
 from dovetail.schedule.placed.shape import leaves_of
 from dovetail.schedule.tile_shape import TileShape, tile_shape
+from dovetail.targets.model import Target
 
 
 def leaf_shape(site: Site, leaf: Leaf) -> TileShape:
@@ -44,21 +46,43 @@ def zeroed(site: Site, leaf: Leaf) -> dict[str, set[int]]:
     """Tensor -> dimensions outside of which it counts as zero; a PlanError for guards that are no such padding."""
     statement = site.program.statements[leaf.statement]
     found: dict[str, set[int]] = {}
-    for condition in set(statement.where) - set(asked(site, leaf)):
-        matched = False
-        for access in statement.reads():
-            for dimension, index in enumerate(access.indices):
-                size = site.sizes(access.tensor)[dimension]
-                if not condition.equal and condition.index in (index, constant(size - 1) - index):
-                    found.setdefault(access.tensor, set()).add(dimension)
-                    matched = True
-        if not matched:
+    for condition in sorted(set(statement.where) - set(asked(site, leaf)), key=str):
+        edges = edges_of(site.program, statement, condition)
+        if not edges:
             raise PlanError(
-                f"'{leaf}': {condition} is no edge of a tensor",
+                f"'{leaf}': zeros cannot stand for the points that {condition} leaves out",
                 where=statement.place,
+                why="it is no edge of a tensor, or they would meet values that may be infinite",
                 hint="tiles of one iteration along its loops, or the host",
             )
+        for tensor, dimension in edges:
+            found.setdefault(tensor, set()).add(dimension)
     return found
+
+
+def edges_of(program: Program, statement: Statement, condition: Condition) -> tuple[tuple[str, int], ...]:
+    """Tensors and dimensions whose ends a condition is: zeros beyond stand for the points that it leaves out.
+
+    None of floating point that the program computes itself, which may be infinite: 0 * inf is no number."""
+    found = []
+    for access in statement.reads():
+        for dimension, index in enumerate(access.indices):
+            size = program.tensor(access.tensor).shape[dimension]
+            if not condition.equal and condition.index in (index, size - 1 - index):
+                found.append((access.tensor, dimension))
+    given = all(program.tensor(a.tensor).role in (Role.IN, Role.CONST) for a in statement.reads())
+    return tuple(found) if given or not program.tensor(statement.out.tensor).dtype.is_float else ()
+
+
+def finite_tensors(program: Program, plan: Plan, target: Target) -> frozenset[str]:
+    """Arguments that must be finite: what is multiplied with the zeros of a padding, which adds nothing only then."""
+    site = Site(program, plan, target)
+    found: set[str] = set()
+    for leaf in plan.leaves():
+        statement = program.statements[leaf.statement]
+        if leaf.instruction and program.tensor(statement.out.tensor).dtype.is_float and zeroed(site, leaf):
+            found |= {access.tensor for access in statement.reads()}
+    return frozenset(found)
 
 
 def padded_axes(site: Site, live: Live) -> frozenset[int]:

@@ -20,6 +20,7 @@ from dovetail.ir.fit import Fit
 from dovetail.ir.index import Access, constant
 from dovetail.ir.plan import Hold, Leaf, PlanNode, Tile
 from dovetail.ir.program import Program
+from dovetail.schedule.placed.padding import edges_of
 from dovetail.schedule.placed.paths import path
 from dovetail.schedule.placed.shape import accesses_of
 from dovetail.schedule.tile_shape import TileLoop, TileShape, tile_shape
@@ -125,6 +126,9 @@ def works(program: Program, target: Target, fits: tuple[Fit, ...], number: int) 
         if not all(loop.allows(constant(1), 1) for loop in shape.loops if loop.name in unbound):
             continue
         if any(x.extent.const < 1 for x in statement.all_loops):
+            continue
+        walked = {loop for _, group in bound for loop in group}
+        if not all(edges_of(program, statement, c) for c in statement.where if walked & c.names()):
             continue
         work = Work(program, target, number, shape, bound, tensors)
         if work.routes is not None:

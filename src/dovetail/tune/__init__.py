@@ -1,0 +1,1 @@
+"""Search over plans: candidates from somewhere, a measure, a budget."""
