@@ -117,7 +117,8 @@ class _Planner:
         return replace(alone, outer=tuple((loop, step, False) for loop, step, _ in alone.outer)), 1
 
     def cheapest(self, facts: Facts, choices: list[Tiling], threads: int) -> Order:
-        return min((best_order(facts, t, self.machine, threads) for t in choices), key=lambda o: o.cycles)
+        machine = self.machine.for_units(threads)
+        return min((best_order(facts, t, machine, threads) for t in choices), key=lambda o: o.cycles)
 
     def tiles(self, facts: Facts, threads: int) -> TilePlan | None:
         """The best plan by an instruction that does whole tiles, where one fits."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import gcd
 
 from dovetail.base.dtypes import DTYPES
@@ -73,6 +73,11 @@ class Machine:
     fetched_lines: float = 0.2
     """What is left of the cost of a line that was asked for ahead of time."""
     line_cost: tuple[float, ...] = (0.8, 2.5, 5.0, 12.0)
+    shares: tuple[float, ...] = (0.5, 0.75, 0.17)
+    """What of each cache a block can count on: beside data that streams past it, and in the third one beside what
+    other units and other programs keep there."""
+    share_alone: float = 0.42
+    """The same of the second cache, when one unit is at work."""
 
     def line_cycles(self, footprint_bytes: int) -> float:
         """Bringing one line of data of this size into the innermost cache, when lines follow each other."""
@@ -81,10 +86,14 @@ class Machine:
 
     @property
     def usable(self) -> tuple[int, ...]:
-        """What of each cache a block can count on: beside data that streams past it, and in the third one beside
-        what other units and other programs keep there."""
-        shares = (0.5, 0.75, 0.17)
-        return tuple(int(size * shares[min(level, 2)]) for level, size in enumerate(self.caches))
+        """Bytes of each cache that a block can count on."""
+        last = len(self.shares) - 1
+        return tuple(int(size * self.shares[min(level, last)]) for level, size in enumerate(self.caches))
+
+    def for_units(self, units: int) -> Machine:
+        """The machine as ``units`` units at work see it. One alone has the third cache to itself, so that passing over
+        data there once more costs less than a block so large that pages drive each other out of the second one."""
+        return self if units > 1 else replace(self, shares=(self.shares[0], self.share_alone, *self.shares[2:]))
 
     def ways(self, stride_bytes: int, level: int = 0) -> float:
         """How many lines this far apart a cache holds at once; the sets of the innermost one span one page."""

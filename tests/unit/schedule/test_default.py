@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from dovetail.ir.nest import Fetch, walk
+from dovetail.ir.plan import Tile
 from dovetail.pipeline import program
 from dovetail.schedule.collapse import collapse
 from dovetail.schedule.default import default_plan
 from dovetail.schedule.lower.build import build_nest
+from dovetail.schedule.machine import machine_of
 from dovetail.targets.load import load_target
 
 SHAPES = ((512, 1, 512), (64, 1, 1216), (1024, 2, 512), (512, 4, 512), (35, 70, 2048), (1000, 1000, 1000), (1, 64, 64))
@@ -48,3 +50,18 @@ for i<300, j<300: c[i, j] = max(t[i, j], 0.0)"""
     machine, flat = load_target("x86-64-v3"), collapse(program(text))
     nest = build_nest(flat, default_plan(flat, machine, 2), machine)
     assert not any(isinstance(node, Fetch) and node.place.buffer == "t" for node in walk(nest.body))
+
+
+def test_one_core_alone_keeps_its_block_to_less_than_half_of_the_second_cache() -> None:
+    machine = load_target("x86-64-v3")
+    near = machine.caches[1].bytes
+    node = default_plan(collapse(program(product(512, 512, 512, "const"))), machine, 1).body[0]
+    assert isinstance(node, Tile) and node.unit
+    assert 0.2 * near < node.step * 512 * 4 < 0.45 * near
+
+
+def test_only_a_unit_alone_sees_less_of_the_second_cache() -> None:
+    machine = machine_of(load_target("x86-64-v3"))
+    alone = machine.for_units(1).usable
+    assert machine.for_units(2) is machine
+    assert alone[1] < machine.usable[1] and (alone[0], alone[2]) == (machine.usable[0], machine.usable[2])
