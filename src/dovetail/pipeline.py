@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from dovetail.base.errors import CallError, TargetError
 from dovetail.base.limits import DEFAULT_LIMITS, Limits
-from dovetail.certify.certificate import Subject, certify
+from dovetail.certify.certificate import SMALL_OPERATIONS, Subject, certify
 from dovetail.codegen.compile import emit_object
 from dovetail.codegen.lower import lower
 from dovetail.codegen.shares import status_bytes
@@ -33,6 +33,7 @@ from dovetail.ir.parse import parse
 from dovetail.ir.plan import Plan
 from dovetail.ir.program import Program, Role
 from dovetail.ir.verify import verify as verify_program
+from dovetail.ir.work import work as work_in
 from dovetail.mapping.find import find_mappings
 from dovetail.mapping.tiles import tile_fits
 from dovetail.runtime import pool
@@ -140,6 +141,7 @@ class _Compilation:
 
     def __init__(self, program: Program, target: Target, threads: int, cache: Cache | None) -> None:
         self.program, self.target, self.threads, self.cache = program, target, threads, cache
+        self.brief = work_in(program, {s.name: s.high for s in program.sizes}).operations < SMALL_OPERATIONS
         self.shelf = Shelf(cache, program, target)
         self.seconds: dict[str, float] = {}
 
@@ -166,7 +168,7 @@ class _Compilation:
     def code(self, nest: Nest, worker: Executor) -> Callable[[], Stored]:
         """Object code, made by ``worker``: LLVM leaves the interpreter to whoever called meanwhile."""
         module = self.time("lower", lambda: lower(nest, self.target))
-        making = worker.submit(emit_object, module, self.target)
+        making = worker.submit(emit_object, module, self.target, self.brief)
         parts = (module.entry, module.shared, module.private, module.buffers)
         return lambda: Stored(*parts, self.time("llvm", making.result), UNCHECKED)
 
@@ -194,6 +196,7 @@ class _Compilation:
     def uncertified(self, flat: Program, plan: Plan) -> Kernel:
         """The kernel of another program, for a certificate of this one to look at."""
         other = _Compilation(flat, self.target, self.threads, self.cache)
+        other.brief = self.brief
         with ThreadPoolExecutor(1) as worker:
             return other.loaded(flat, plan, other.code(build_nest(flat, plan, self.target), worker)())
 

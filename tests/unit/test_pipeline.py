@@ -19,6 +19,7 @@ import dovetail
 from dovetail import pipeline
 from dovetail.base.errors import CallError, CertificateError, PlanError, TargetError
 from dovetail.certify import certificate
+from dovetail.codegen.compile import emit_object
 from dovetail.codegen.lower import LlvmModule, lower
 from dovetail.ir.index import constant
 from dovetail.ir.nest import Alloc, Call, Loop, Nest, Node, Parallel, Place, When
@@ -345,3 +346,18 @@ def test_code_goes_with_the_last_name_of_its_kernel() -> None:
         assert code() is None
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize(("text", "brief"), [(GEMM, True), (LARGE, False)])
+def test_the_code_generator_is_brief_with_small_programs_alone(
+    monkeypatch: pytest.MonkeyPatch, text: str, brief: bool
+) -> None:
+    asked: list[bool] = []
+
+    def emit(module: LlvmModule, target: Target, brief: bool) -> bytes:
+        asked.append(brief)
+        return emit_object(module, target, brief)
+
+    monkeypatch.setattr(pipeline, "emit_object", emit)
+    pipeline.compile(pipeline.program(text), threads=1, cache=False)
+    assert set(asked) == {brief}

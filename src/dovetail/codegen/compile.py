@@ -16,10 +16,13 @@ from dovetail.base.errors import CodegenError
 from dovetail.codegen.lower import LlvmModule
 from dovetail.targets.model import Target
 
+BRIEF, USUAL = 1, 2
+"""How much the code generator does, in LLVM's own numbers."""
 
-def emit_object(module: LlvmModule, target: Target) -> bytes:
-    """Position-independent object code."""
-    machine = _machine_of(target)
+
+def emit_object(module: LlvmModule, target: Target, brief: bool = False) -> bytes:
+    """Position-independent object code; ``brief``: instructions are not put in a better order, which takes a while."""
+    machine = _machine_of(target, BRIEF if brief else USUAL)
     return bytes(machine.emit_object(_optimised(module.text, machine)))
 
 
@@ -75,21 +78,21 @@ def _tuning() -> llvm.PipelineTuningOptions:
     return options
 
 
-def _machine_of(target: Target) -> llvm.TargetMachine:
+def _machine_of(target: Target, effort: int = USUAL) -> llvm.TargetMachine:
     if target.llvm is None:
         raise CodegenError(
             f"target '{target.name}' has no [llvm] table",
             why="it describes a machine for the simulator",
             hint="run it in the simulator",
         )
-    return _machine(target.llvm.triple, target.llvm.cpu, ",".join(target.llvm.features))
+    return _machine(target.llvm.triple, target.llvm.cpu, ",".join(target.llvm.features), effort)
 
 
 @cache
-def _machine(triple: str, cpu: str, features: str) -> llvm.TargetMachine:
+def _machine(triple: str, cpu: str, features: str, effort: int) -> llvm.TargetMachine:
     _initialise()
     found = llvm.Target.from_triple(triple or llvm.get_default_triple())
-    return found.create_target_machine(cpu=cpu, features=features, opt=2, reloc="pic", codemodel="small")
+    return found.create_target_machine(cpu=cpu, features=features, opt=effort, reloc="pic", codemodel="small")
 
 
 @cache
