@@ -7,7 +7,7 @@ compared by times after the clocks.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from dovetail.sim.costs import Footprint
@@ -43,10 +43,27 @@ class Lane:
     clock: int = 0
     hazards: list[Hazard] = field(default_factory=list)
     tokens: dict[str, int] = field(default_factory=dict)
+    """When all that was started with each is done."""
+    handled: dict[str, int] = field(default_factory=dict)
+    """How often each was started or waited for."""
 
     def fork(self, number: int, weight: int) -> Lane:
         hazards = [Hazard(h.buffer, h.footprint, h.offset, h.readable, h.writable) for h in self.hazards]
-        return Lane(number, dict(self.env), weight, self.clock, hazards, dict(self.tokens))
+        return Lane(number, dict(self.env), weight, self.clock, hazards, dict(self.tokens), dict(self.handled))
+
+    def start(self, token: str, done: int) -> None:
+        self.handled[token] = self.handled.get(token, 0) + 1
+        self.tokens[token] = max(done, self.tokens.get(token, 0))
+
+    def wait(self, token: str) -> None:
+        self.handled[token] = self.handled.get(token, 0) + 1
+        self.clock = max(self.clock, self.tokens.pop(token, 0))
+
+    def shift_tokens(self, before: Tokens, ticks: int, clock: int) -> None:
+        """Those that were started since ``before``, and are not done yet, are done ``ticks`` later."""
+        for name, time in self.tokens.items():
+            if time > clock and self.handled[name] != before[name][1]:
+                self.tokens[name] = time + ticks
 
     def settle(self) -> None:
         """Forget what is over."""
@@ -61,8 +78,18 @@ class Clocks:
 
     free: dict[Resource, list[int]] = field(default_factory=dict)
     """When each server of a resource is free."""
+    uses: dict[Resource, int] = field(default_factory=dict)
+    """How often each was used, those of loops that were taken in one step not counted."""
     end: int = 0
     counts: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    def servers(self, key: Resource, count: int) -> list[int]:
+        """Those of a resource that is used now."""
+        self.uses[key] = self.uses.get(key, 0) + 1
+        found = self.free.get(key)
+        if found is None:
+            found = self.free[key] = [0] * count
+        return found
 
     def count(self, what: str, name: str, number: int) -> None:
         key = (what, name)
@@ -72,40 +99,74 @@ class Clocks:
         """As if what happened since ``before`` had happened ``times`` more; its ticks.
 
         ``steps`` strides each time, in each of which places move by ``moves``."""
-        base = min(lane.clock for lane in lanes)
-        ticks = (base - before.base) * times
-        for servers, earlier in zip(self.free.values(), before.free, strict=True):
-            servers[:] = [t if t == was else t + ticks for t, was in zip(servers, earlier, strict=True)]
-        for lane in lanes:
-            lane.tokens = {name: time + ticks if time > lane.clock else time for name, time in lane.tokens.items()}
+        ticks = (min(lane.clock for lane in lanes) - before.base) * times
+        self.shift(before, ticks)
+        for lane, tokens in zip(lanes, before.tokens, strict=True):
+            lane.shift_tokens(tokens, ticks, lane.clock)
             lane.clock += ticks
             for hazard in lane.hazards:
                 hazard.readable += ticks
                 hazard.writable += ticks
                 if hazard.offset is not None:
                     hazard.offset += (moves.get(hazard.buffer) or 0) * steps * times
-        self.end += ticks
+        self.repeat(lanes, before, times)
+        return ticks
+
+    def queue(self, lane: Lane, before: Snapshot, times: int, ticks: int) -> None:
+        """As if the starts since ``before`` had been made ``times`` more, each round of them ``ticks`` later."""
+        self.shift(before, ticks * times)
+        lane.shift_tokens(before.tokens[0], ticks * times, lane.clock)
+        self.repeat([lane], before, times)
+
+    def shift(self, before: Snapshot, ticks: int) -> None:
+        for servers, earlier in zip(self.free.values(), before.free, strict=True):
+            servers[:] = [t if t == was else t + ticks for t, was in zip(servers, earlier, strict=True)]
+
+    def repeat(self, lanes: list[Lane], before: Snapshot, times: int) -> None:
+        """The counts, and the end, after ``times`` more of what was done since ``before``.
+
+        Of what was done, all that ends behind its lane's clock is known there."""
+        for lane in lanes:
+            self.end = max([self.end, lane.clock, *lane.tokens.values(), *(h.writable for h in lane.hazards)])
         for key, number in self.counts.items():
             self.counts[key] = number + (number - before.counts.get(key, 0)) * times
-        return ticks
+
+
+Tokens = Mapping[str, tuple[int, int]]
+"""Name -> when its calls are done, and how often it was started or waited for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A state after the clock of its slowest lane."""
+    """A state; times are compared after the clock of the slowest lane."""
 
     base: int
     free: tuple[tuple[int, ...], ...]
-    """Of all resources, as it is: what has not changed since was not used."""
-    times: tuple[object, ...]
+    """Of all resources, as it is."""
+    uses: tuple[int, ...]
+    tokens: tuple[Tokens, ...]
+    """Of each lane."""
+    clocks: tuple[tuple[int, int], ...]
     hazards: tuple[tuple[str, Footprint, int, int, int], ...]
     offsets: tuple[int | None, ...]
     counts: Mapping[tuple[str, str], int]
 
     def repeats(self, before: Snapshot, moves: Mapping[str, int | None], steps: int) -> bool:
-        """Whether this is the state ``before``, with places moved by ``steps`` strides."""
-        if self.times != before.times or self.hazards != before.hazards:
+        """Whether this is the state ``before``, with places moved by ``steps`` strides.
+
+        What was not used in between does not matter: it stays as it is, and the others go on."""
+        if self.clocks != before.clocks or self.hazards != before.hazards or len(self.free) != len(before.free):
             return False
+        for new, old, used, earlier in zip(self.free, before.free, self.uses, before.uses, strict=True):
+            if used != earlier and _after(new, self.base) != _after(old, before.base):
+                return False
+        for mine, theirs, (_, behind) in zip(self.tokens, before.tokens, self.clocks, strict=True):
+            if not _same_tokens(mine, theirs, self.base + behind, before.base + behind):
+                return False
+        return self.same_places(before, moves, steps)
+
+    def same_places(self, before: Snapshot, moves: Mapping[str, int | None], steps: int) -> bool:
+        """Whether all that calls wait for has moved as the places of its buffer do."""
         for (buffer, *_), new, old in zip(self.hazards, self.offsets, before.offsets, strict=True):
             if new is None or old is None:
                 if new is not old:
@@ -116,20 +177,32 @@ class Snapshot:
                 return False
         return True
 
+    def queued(self, before: Snapshot) -> int:
+        """By how much everything that was used since ``before`` is later, while the only lane has not moved; else 0."""
+        still = self.base == before.base and self.hazards == before.hazards and self.offsets == before.offsets
+        if not still or len(self.free) != len(before.free) or self.tokens[0].keys() != before.tokens[0].keys():
+            return 0
+        found = set()
+        for new, old, used, earlier in zip(self.free, before.free, self.uses, before.uses, strict=True):
+            found |= {t - was for t, was in zip(new, old, strict=True)} if used != earlier else set()
+        for name, (time, used) in self.tokens[0].items():
+            was, earlier = before.tokens[0][name]
+            found |= {time - was} if used != earlier else set()
+        return found.pop() if len(found) == 1 else 0
+
 
 def snapshot(clocks: Clocks, lanes: list[Lane]) -> Snapshot:
     """The state of ``lanes`` and all resources."""
     base = min(lane.clock for lane in lanes)
     for lane in lanes:
         lane.settle()
-    free = tuple([tuple(servers) for servers in clocks.free.values()])
-    later = tuple([t - base if t > base else 0 for servers in free for t in servers])
-    each = tuple((lane.number, lane.clock - base, tuple(_tokens(lane))) for lane in lanes)
     hazards = [(lane, h) for lane in lanes for h in lane.hazards]
     return Snapshot(
         base,
-        free,
-        (len(free), later, each, clocks.end - base),
+        tuple([tuple(servers) for servers in clocks.free.values()]),
+        tuple([clocks.uses[key] for key in clocks.free]),
+        tuple({name: (time, lane.handled[name]) for name, time in lane.tokens.items()} for lane in lanes),
+        tuple((lane.number, lane.clock - base) for lane in lanes),
         tuple(
             (h.buffer, h.footprint, max(h.readable - x.clock, 0), h.writable - x.clock, x.number) for x, h in hazards
         ),
@@ -138,6 +211,16 @@ def snapshot(clocks: Clocks, lanes: list[Lane]) -> Snapshot:
     )
 
 
-def _tokens(lane: Lane) -> Iterator[tuple[str, int]]:
-    for name, time in lane.tokens.items():
-        yield name, max(time - lane.clock, 0)
+def _after(times: tuple[int, ...], base: int) -> list[int]:
+    return [t - base if t > base else 0 for t in times]
+
+
+def _same_tokens(now: Tokens, before: Tokens, clock: int, earlier: int) -> bool:
+    """Whether those that were started or waited for since are done as long after the clock as they were."""
+    if now.keys() != before.keys():
+        return False
+    for name, (time, used) in now.items():
+        was, used_before = before[name]
+        if used != used_before and max(time - clock, 0) != max(was - earlier, 0):
+            return False
+    return True

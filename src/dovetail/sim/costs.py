@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import isfinite, prod
+from math import gcd, isfinite, prod
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +34,7 @@ class Footprint:
     extents: tuple[int, ...]
     strides: tuple[int, ...]
     _meets: dict[tuple[Footprint, int], bool] = field(default_factory=dict)
+    _columns: list[tuple[int, int, int]] = field(default_factory=list)
 
     def meets(self, other: Footprint, distance: int) -> bool:
         """Whether ``other``, ``distance`` elements further on, shares an element with this one."""
@@ -41,10 +42,35 @@ class Footprint:
             return False
         if distance == 0 and other is self:
             return True
+        if self._in_other_columns(other, distance):
+            return False
         found = self._meets.get((other, distance))
         if found is None:
             found = self._meets[other, distance] = self._overlap(other, distance)
         return found
+
+    def _in_other_columns(self, other: Footprint, distance: int) -> bool:
+        """Whether the two lie in different columns of the rows that both consist of."""
+        (low, high, row), (other_low, other_high, other_row) = self.columns, other.columns
+        both = gcd(row, other_row)
+        if high - low >= both or other_high - other_low >= both:
+            return False
+        apart = (other_low + distance - low) % both
+        return apart > high - low and apart + other_high - other_low < both
+
+    @property
+    def columns(self) -> tuple[int, int, int]:
+        """First and last element of a row, and a number that the distances of all rows are multiples of."""
+        if not self._columns:
+            low = high = row = 0
+            steps = sorted((abs(s), s, e) for e, s in zip(self.extents, self.strides, strict=True) if e > 1)
+            for size, stride, extent in steps:
+                if row or size > high - low:
+                    row = gcd(row, size) if (row or high > low) else 0
+                if not row:
+                    low, high = low + min(0, (extent - 1) * stride), high + max(0, (extent - 1) * stride)
+            self._columns.append((low, high, row))
+        return self._columns[0]
 
     def _overlap(self, other: Footprint, distance: int) -> bool:
         if prod(self.extents) > _MOST_ELEMENTS or prod(other.extents) > _MOST_ELEMENTS:

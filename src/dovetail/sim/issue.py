@@ -184,10 +184,7 @@ class Issuer:
         waiting = min(share, max(1, group.total // total))
         instance = lane.number * total // group.total
         key = ("engine" if is_async else "unit", name, instance)
-        servers = self.clocks.free.get(key)
-        if servers is None:
-            servers = self.clocks.free[key] = [0] * max(1, total // group.total)
-        return servers, waiting, -(-share // waiting)
+        return self.clocks.servers(key, max(1, total // group.total)), waiting, -(-share // waiting)
 
     def move(
         self, cost: CallCost, step: CallStep, group: Group, lane: Lane, weight: int, share: int, start: int
@@ -205,7 +202,7 @@ class Issuer:
             if rate is None:
                 continue
             instance = lane.number * total // group.total
-            port = self.clocks.free.setdefault(("memory", operand.memory, instance), [0])
+            port = self.clocks.servers(("memory", operand.memory, instance), 1)
             ticks = round(operand.bytes * waiting / rate / operand.units)
             port[0] = max(port[0], start) + ticks
             last = max(last, port[0])
@@ -215,7 +212,7 @@ class Issuer:
     def advance(self, step: CallStep, cost: CallCost, lane: Lane, issued: int, start: int, end: int, done: int) -> None:
         """The lane goes on."""
         if step.token:
-            lane.tokens[step.token] = max(done, lane.tokens.get(step.token, 0))
+            lane.start(step.token, done)
             lane.clock = max(lane.clock, issued)
             return
         if step.instruction.is_async:
@@ -242,7 +239,7 @@ class Issuer:
 
     def wait(self, token: str, lanes: list[Lane]) -> None:
         for lane in lanes:
-            lane.clock = max(lane.clock, lane.tokens.pop(token, 0))
+            lane.wait(token)
 
     def barrier(self, lanes: list[Lane]) -> None:
         for lane in lanes:

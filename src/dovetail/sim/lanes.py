@@ -14,6 +14,7 @@ def fork(lane: Lane, weights: list[int], clocks: Clocks, topology: Topology) -> 
         owner = topology.owners[name] if kind == "memory" else name
         for other in range(instance + 1, topology.totals[owner]):
             clocks.free[kind, name, other] = list(servers)
+            clocks.uses.setdefault((kind, name, other), 0)
     firsts = accumulate(weights, initial=0)
     return [lane.fork(number, weight) for number, weight in zip(firsts, weights, strict=False)]
 
@@ -25,7 +26,7 @@ def join(lane: Lane, lanes: list[Lane], clocks: Clocks) -> None:
     lane.tokens = {}
     for one in lanes:
         for name, time in one.tokens.items():
-            lane.tokens[name] = max(time, lane.tokens.get(name, 0))
+            lane.start(name, time)
     together: dict[Resource, list[int]] = {}
     for (kind, name, _), servers in clocks.free.items():
         known = together.setdefault((kind, name, 0), servers)

@@ -67,6 +67,8 @@ class Facts:
     and indices that must not count."""
     is_regular: bool
     """Whether iterations can be skipped at all."""
+    only_starts: bool
+    """Whether the body starts calls and does nothing else."""
 
     def hold(self, env: Mapping[str, int], var: str, low: int, high: int) -> bool:
         """Whether all is decided alike while ``var`` goes from ``low`` to ``high``."""
@@ -92,7 +94,8 @@ def facts(var: str, delta: int, body: tuple[Step, ...], most: int = MOST_STRIDE)
     analysis = _Analysis({var: delta * stride}, synchronous)
     analysis.steps(body)
     regular = analysis.is_regular and all(analysis.moves[name] is not None for name in synchronous & analysis.written)
-    return Facts(stride, analysis.moves, tuple(analysis.checks), regular)
+    only_starts = all(isinstance(step, CallStep) and bool(step.token) for step in body)
+    return Facts(stride, analysis.moves, tuple(analysis.checks), regular, only_starts)
 
 
 def move(index: Index, moves: Mapping[str, int], fixed: list[Fixed] | None = None) -> int | None:

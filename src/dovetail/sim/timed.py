@@ -3,7 +3,9 @@
 parallel    iteration v runs on unit v modulo their number. Units that decide everything alike are one lane;
             all wait for the last at the end
 loop        when the state after an iteration is the state after an earlier one, as many rounds as are decided
-            alike are added at once. The result is that of stepping through all of them, to the tick
+            alike are added at once. What the loop does not use keeps its own time. Starts alone leave the clock
+            where it is: then what they use must be later by the same in each round. The result is that of stepping
+            through all of them, to the tick
 """
 
 from __future__ import annotations
@@ -223,6 +225,14 @@ class _Runner:
                 self.mark(rounds, active, now.base, ticks, times * period)
                 rounds.before, rounds.patience = None, 1
                 return times * period
+        elif before is not None and known.only_starts and len(active) == 1 and (ticks := now.queued(before)) > 0:
+            times = self.alike(rounds, known, active, number, left // period)
+            times = self.unhindered(rounds, active[0], number, times * period) // period
+            if times:
+                self.issuer.clocks.queue(active[0], before, times, ticks)
+                self.mark(rounds, active, now.base, ticks * times, times * period)
+                rounds.before, rounds.patience = None, 1
+                return times * period
         if before is None or strides >= rounds.patience:
             rounds.patience = 1 if before is None else 2 * rounds.patience
             rounds.before, rounds.at = now, number
@@ -242,6 +252,21 @@ class _Runner:
 
         return _most(hold, most)
 
+    def unhindered(self, rounds: _Rounds, lane: Lane, number: int, most: int) -> int:
+        """How many of the iterations after ``number`` start their calls without waiting for anything."""
+        used = {o.buffer for step in rounds.body if isinstance(step, CallStep) for o in step.operands if o is not None}
+        if not any(h.buffer in used for h in lane.hazards):
+            return most
+        here = lane.env[rounds.var]
+        for n in range(most):
+            lane.env[rounds.var] = rounds.firsts[lane.number] + (number + n) * rounds.delta
+            steps = (step for step in rounds.body if isinstance(step, CallStep))
+            if any(self.issuer.ready(step, self.issuer.cost(step, lane), lane) > lane.clock for step in steps):
+                most = n
+                break
+        lane.env[rounds.var] = here
+        return most
+
     def mark(self, rounds: _Rounds, active: list[Lane], start: int, ticks: int, iterations: int) -> None:
         issuer = self.issuer
         if len(issuer.events) < issuer.most_events:
@@ -258,7 +283,7 @@ class _Runner:
 
 def _longest_stride(iterations: int) -> int:
     """A stride that a loop has several of; a power of two, so that loops of many lengths share what is known."""
-    return min(MOST_STRIDE, max(8, 1 << (iterations // 4).bit_length()))
+    return min(MOST_STRIDE, max(4, 1 << (iterations // 4).bit_length()))
 
 
 def _most(hold: Callable[[int], bool], most: int) -> int:

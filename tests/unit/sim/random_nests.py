@@ -40,20 +40,33 @@ class Maker:
             known = (*started, *waiting) if self.groups else ()
             if known and self.random.random() < 0.3:
                 found.append(Start(self.random.choice(known), self.copy(names)))
+            elif self.groups and self.random.random() < 0.15:
+                waiting.append(self.token())
+                found.append(self.starts(names, (*known, waiting[-1])))
             elif depth > 0 and kind < 0.45:
                 found.append(self.loop(names, depth, known))
             elif depth >= 0 and kind < 0.55 and names:
                 body, other = self.block(names, -1), self.block(names, -1)
                 found.append(When((self.condition(names),), body, other if self.random.random() < 0.4 else ()))
             elif kind < 0.75:
-                self.tokens += 1
-                waiting.append(f"t{self.tokens}")
+                waiting.append(self.token())
                 found.append(Start(waiting[-1], self.copy(names)))
             elif kind < 0.8 and waiting:
                 found.append(Wait(waiting.pop(self.random.randrange(len(waiting)))))
             else:
                 found.append(self.compute(names))
         return (*found, *map(Wait, waiting))
+
+    def token(self) -> str:
+        self.tokens += 1
+        return f"t{self.tokens}"
+
+    def starts(self, names: tuple[str, ...], tokens: tuple[str, ...]) -> Node:
+        """A fill of many copies; the last of ``tokens`` is started for sure."""
+        self.names += 1
+        inside = (*names, f"v{self.names}")
+        chosen = (*self.random.choices(tokens, k=self.random.randint(0, 2)), tokens[-1])
+        return loop(inside[-1], self.random.choice((3, 9, 30)), *(Start(t, self.copy(inside)) for t in chosen))
 
     def loop(self, names: tuple[str, ...], depth: int, started: tuple[str, ...] = ()) -> Node:
         self.names += 1

@@ -275,6 +275,36 @@ def test_places_that_look_ahead_over_three_loops_close_them_all() -> None:
     assert found.stepped_calls < 2000
 
 
+def test_copies_that_queue_up_are_taken_in_one_step() -> None:
+    """The clock stands still while they are started, and their engine is busy ever longer."""
+    starts = loop("k", 500, Start("t", fill(place("s", K % 4 + 2, 0, 0), place("a", 0, K * 4), 64)))
+    quick, full = (timed(multiply(0), starts, Wait("t"), multiply(0), close_loops=c) for c in (True, False))
+    assert quick.cycles == full.cycles == 499 * 4 + 24 + 10
+    assert quick.memories == full.memories
+    assert quick.stepped_calls < 10
+
+
+def test_arithmetic_repeats_while_copies_are_under_way() -> None:
+    """Their engine, which nothing else uses meanwhile, does not matter to it; they take longer than it."""
+    starts = loop("j", 900, Start("t", call("drain", place("y", 0, 0), place("acc", 7, 0, 0), ld=64)))
+    products = loop("k", 500, multiply(0))
+    quick, full = (timed(starts, products, Wait("t"), close_loops=c) for c in (True, False))
+    assert quick.cycles == full.cycles > 900 * 16
+    assert quick.stepped_calls < 40
+
+
+def test_a_copy_in_a_queue_that_must_wait_is_not_missed() -> None:
+    """The one in iteration 13 overwrites what a product still reads."""
+    where = place("s", K, 0, 0)
+    tiles = (buffer("s", "scratchpad", "i8", 16, 4, 4), buffer("acc", "sums", "i32", 8, 4, 4))
+    late = call("multiply", place("acc", 0, 0, 0), place("s", 13, 0, 0), place("s", 13, 0, 0))
+    body = (late, late, loop("k", 16, Start("t", fill(where, place("a", 0, 0), 64))), Wait("t"))
+    nest = Nest(product_arguments(64, 64, 64), (), (alloc(tiles, *body),), ("y",))
+    quick, full = (simulate_time(nest, machine(), close_loops=c) for c in (True, False))
+    assert quick.cycles == full.cycles
+    assert quick.stepped_calls < full.stepped_calls
+
+
 def test_data_that_decides_the_time_is_refused() -> None:
     arguments = (*product_arguments(4, 4, 4), buffer("n", "memory", "i32", 4))
     end = affine(((Access("n", (constant(0),)), 1),))
