@@ -22,6 +22,8 @@ MOST_PREDICTED = 12
 """Cuts of a statement for which a nest is built and predicted."""
 RESERVED = 0.25
 """Share of each memory that is left to the other statements of a sequence."""
+SOME = 512
+"""Iterations of a loop in a block of middling size."""
 SLACK = 2.0
 """A fit that computes so many times as long as the best is not looked at."""
 
@@ -133,9 +135,12 @@ def choices(
         choices_of = {loop: block_choices(work, loop) for loop in work.extents}
         if all(choices_of.values()):
             most = {loop: max(blocks) for loop, blocks in choices_of.items()}
-            calls = {loop: most[loop] if loop in work.needle or loop in work.fused else 1 for loop in most}
+            some = {
+                loop: max((b for b in blocks if b <= SOME), default=blocks[0]) for loop, blocks in choices_of.items()
+            }
+            calls = {loop: some[loop] if loop in work.needle or loop in work.fused else 1 for loop in some}
             estimator = Estimator(work, room)
-            bounds.append((min(estimator.least(most), estimator.least(calls)), n, work))
+            bounds.append((min(map(estimator.least, (most, some, calls))), n, work))
     bounds.sort(key=lambda row: row[:2])
     for bound, _, work in bounds[:MOST_WORKS]:
         if found and bound > SLACK * min(c.priced.cycles for c in found):

@@ -17,7 +17,7 @@ from dovetail.ir.index import Access, Condition, Index, constant, variable
 from dovetail.ir.nest import Call, Loop, Node, Place, Start, When
 from dovetail.schedule.placed.moves import Line, Move, Side, best_move
 from dovetail.schedule.placed.standing import Ranges, Spot, Standing, lower, span, upper
-from dovetail.schedule.placed.storage import Axis, Store, coordinate
+from dovetail.schedule.placed.storage import Axis, Store, across, coordinate
 from dovetail.targets.model import Target
 
 
@@ -82,7 +82,7 @@ class Mover:
         """Zeros in all of ``near``: by an instruction, else from the one element of ``zero``."""
         numbers = range(len(near.store.axes))
         edges = {n: Edge((), constant(0), (constant(near.store.axes[n].extent),)) for n in numbers}
-        lines = tuple(self._line(near, n, edges[n], 0) for n in numbers)
+        lines = tuple(self._line(near, n, edges[n], 0, {}) for n in numbers)
         move = best_move(lines, near.side, None, self.target, True)
         if move is not None:
             return self._nodes(move, near, edges, {}, lambda at: None, "")
@@ -113,6 +113,8 @@ class Mover:
             found = span(near.access.indices[axis.dimension], near.spot, sizes[axis.dimension], self.ranges)
             return self._cases(found.low, 1, found.valid), axis.extent
         standing = near.spot[axis.loop]
+        if not any(axis.steps):
+            return (self._again(near, axis),), axis.extent
         single = replace(axis, part=1, steps=tuple(s // axis.part for s in axis.steps))
         return self._padded(near, single, standing.valid(self.ranges), sizes), standing.left
 
@@ -122,7 +124,7 @@ class Mover:
         found: list[Node] = []
         for chosen in product(*self._edges(near, far, sizes, names)):
             edges = dict(enumerate(chosen))
-            lines = tuple(self._line(near, n, edges[n], self._far_stride(axes[n], far, near)) for n in edges)
+            lines = tuple(self._line(near, n, edges[n], self._far_stride(axes[n], far, near), names) for n in edges)
             move = best_move(lines, near.side, far.side, self.target, fills)
             if move is None:
                 raise self._cannot(near, far, lines, fills)
@@ -131,13 +133,15 @@ class Mover:
             found += [When(conditions, nodes)] if conditions else nodes
         return tuple(found)
 
-    def _line(self, near: Held, number: int, edge: Edge, far: int) -> Line:
+    def _line(self, near: Held, number: int, edge: Edge, far: int, names: Mapping[int, str]) -> Line:
         axis = near.store.axes[number]
         counts = edge.counts
         full = len(counts) == 1 and counts[0].is_constant and counts[0].const == axis.extent
         needle = axis.needle if near.store.layout is not None and axis.needle >= 0 else -1
         shifted = edge.start != constant(0)
-        return Line(number, axis.extent, full, near.store.strides[number], far, needle, shifted)
+        used = {name for index in (edge.start, *counts) for name in index.names()}
+        within = next((n for n, name in names.items() if name in used), -1)
+        return Line(number, axis.extent, full, near.store.strides[number], far, needle, shifted, within)
 
     # -- edges
 
@@ -159,12 +163,17 @@ class Mover:
             counts = tuple((v + (axis.part - 1)) // axis.part for v in standing.valid(self.ranges))
             return (Edge((), constant(0), counts),)
         if not any(axis.steps):
-            return (Edge((), constant(0), (constant(axis.extent),)),)
+            return (self._again(near, axis),)
         if blocks is not None:
             base = standing.base + variable(names[blocks]) * axis.extent
             standing = Standing(base, axis.extent, standing.extent)
         ranges = self._with_names(near, names)
         return self._padded(near, axis, standing.valid(ranges), sizes)
+
+    def _again(self, near: Held, axis: Axis) -> Edge:
+        """Every element again along a loop that the tensor does not have; once where that loop runs once."""
+        count = 1 if near.spot[axis.loop].extent == 1 else axis.extent
+        return Edge((), constant(0), (constant(count),))
 
     def _with_names(self, near: Held, names: Mapping[int, str]) -> Ranges:
         return {**self.ranges, **{names[n]: (0, a.extent - 1) for n, a in enumerate(near.store.axes)}}
@@ -202,13 +211,8 @@ class Mover:
     def _far_stride(self, axis: Axis, far: Held | Whole, near: Held) -> int:
         if isinstance(far, Whole):
             return sum(step * stride for step, stride in zip(axis.steps, far.strides, strict=True))
-        total = 0
-        for other, stride in zip(far.store.axes, far.store.strides, strict=True):
-            if other.loop:
-                total += stride * axis.part // other.part if other.loop == axis.loop else 0
-            else:
-                total += stride * axis.steps[other.dimension]
-        return total
+        pairs = zip(far.store.axes, far.store.strides, strict=True)
+        return sum(stride * across(axis, other, far.store) for other, stride in pairs)
 
     def _far_place(self, near: Held, far: Held | Whole, at: Mapping[int, Index]) -> Place:
         """Where the element of ``near`` at these coordinates lies on the other side."""
@@ -223,11 +227,7 @@ class Mover:
         for number, other in enumerate(far.store.axes):
             place = coordinate(other, near.access, far.spot, near.spot)
             for n, value in at.items():
-                axis = near.store.axes[n]
-                if other.loop:
-                    place += value * (axis.part // other.part) if axis.loop == other.loop else 0
-                else:
-                    place += value * axis.steps[other.dimension]
+                place += value * across(near.store.axes[n], other, far.store)
             found[number] = place
         return far.store.place(found, far.copy)
 

@@ -93,7 +93,8 @@ def padded_axes(site: Site, live: Live) -> frozenset[int]:
     for number, axis in enumerate(live.store.axes):
         if axis.loop:
             touches = {d for d, step in enumerate(axis.steps) if step}
-            if (axis.loop in exact and any(axis.steps)) or touches & padded:
+            once = live.spot[axis.loop].extent == 1
+            if (axis.loop in exact and (any(axis.steps) or once)) or touches & padded:
                 found.add(number)
         elif axis.dimension in padded or exact & live.wanted.access.indices[axis.dimension].names():
             found.add(number)

@@ -19,7 +19,7 @@ from dovetail.ir.expr import Cast, Expr, Read
 from dovetail.ir.fit import Fit
 from dovetail.ir.index import Access, constant
 from dovetail.ir.plan import Hold, Leaf, PlanNode, Tile
-from dovetail.ir.program import Program
+from dovetail.ir.program import Program, Statement
 from dovetail.schedule.placed.padding import edges_of
 from dovetail.schedule.placed.paths import path
 from dovetail.schedule.placed.shape import accesses_of
@@ -121,9 +121,8 @@ def works(program: Program, target: Target, fits: tuple[Fit, ...], number: int) 
         tensors = tuple((name, access.tensor) for name, access in accesses.items() if access is not None)
         if len({t for _, t in tensors}) < len(tensors) or not all(_is_plain(program, number, t) for _, t in tensors):
             continue
-        bound = tuple((b.needle, b.loops) for b in fit.loops)
-        unbound = {name for name, group in bound if not group}
-        if not all(loop.allows(constant(1), 1) for loop in shape.loops if loop.name in unbound):
+        bound = _with_units(statement, shape, tuple((b.needle, b.loops) for b in fit.loops))
+        if bound is None:
             continue
         if any(x.extent.const < 1 for x in statement.all_loops):
             continue
@@ -133,6 +132,29 @@ def works(program: Program, target: Target, fits: tuple[Fit, ...], number: int) 
         work = Work(program, target, number, shape, bound, tensors)
         if work.routes is not None:
             yield work
+
+
+def _with_units(
+    statement: Statement, shape: TileShape, bound: tuple[tuple[str, tuple[str, ...]], ...]
+) -> tuple[tuple[str, tuple[str, ...]], ...] | None:
+    """Loops of the instruction that run over nothing and cannot run once bound to loops of one iteration.
+
+    None where there are not enough of them."""
+    taken = {loop for _, group in bound for loop in group}
+    free = [x.name for x in statement.loops if x.extent == constant(1) and x.name not in taken]
+    kept, used = statement.out.names(), statement.names()
+    sizes = {loop.name: loop for loop in shape.loops}
+    found = []
+    for name, group in bound:
+        if group or sizes[name].allows(constant(1), 1):
+            found.append((name, group))
+            continue
+        suits = [x for x in free if x not in used or (x in kept and name in shape.kept)]
+        if not suits:
+            return None
+        free.remove(suits[0])
+        found.append((name, (suits[0],)))
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)
