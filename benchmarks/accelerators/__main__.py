@@ -25,12 +25,17 @@ QuickOption = Annotated[bool, typer.Option("--quick", help="run a sample of each
 ScaleSimOption = Annotated[
     Path | None, typer.Option("--scalesim", help="the Python of a venv with SCALE-Sim, to run it")
 ]
+BudgetOption = Annotated[float, typer.Option("--budget", help="seconds of search for each case; 0: the default plan")]
 PIPE_COLUMNS = 140
 T = TypeVar("T")
 
 
 def main(
-    only: OnlyOption = "", json: JsonOption = None, quick: QuickOption = False, scalesim: ScaleSimOption = None
+    only: OnlyOption = "",
+    json: JsonOption = None,
+    quick: QuickOption = False,
+    scalesim: ScaleSimOption = None,
+    budget: BudgetOption = 10.0,
 ) -> None:
     """Exit with 1 where a bar is missed."""
     wanted = [name for name in only.split(",") if name] or list(SECTIONS)
@@ -46,7 +51,7 @@ def main(
             with json.open("a", encoding="utf-8") as file:
                 file.write(json_lines.dumps({"part": name, **json_row(found)}) + "\n")
 
-    for section in Runner(_progress, seen, quick, scalesim).run(wanted):
+    for section in Runner(_progress, seen, quick, scalesim, budget).run(wanted):
         sections.append(section)
         show(section, console)
     console.print()

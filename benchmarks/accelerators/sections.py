@@ -74,6 +74,8 @@ class Runner:
     """Told of every result as it comes, with the name of its part."""
     quick: bool = False
     scale_sim: Path | None = None
+    budget: float = 0.0
+    """Seconds of search for each case; 0 takes the default plan."""
 
     def run(self, wanted: Sequence[str]) -> Iterator[Section]:
         """The sections of ``wanted``, in their order; some are judged on the rows of those before them."""
@@ -100,7 +102,7 @@ class Runner:
     def rows(self, cases: Iterable[Case], name: str) -> list[Row]:
         found = []
         for case in self.track(self.sample(list(cases)), name):
-            found.append(measured(case))
+            found.append(measured(case, self.budget))
             self.seen(name, found[-1])
         return found
 

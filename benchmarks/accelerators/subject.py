@@ -9,11 +9,14 @@ from pathlib import Path
 import dovetail
 from benchmarks.accelerators.cases import Case
 from dovetail.base.errors import DovetailError
+from dovetail.ir.plan import Plan
 from dovetail.ir.program import Program
 from dovetail.sim.report import Timing
 from dovetail.sim.timed import simulate_time
 from dovetail.simulated.kernel import SimulatedKernel
+from dovetail.simulated.search import searched_plan
 from dovetail.targets.load import load_target
+from dovetail.tune.search import Budget
 
 PEAK = {"sw26010": 256, "npu-mv": 4096, "systolic16": 256}
 """Multiply-adds a cycle."""
@@ -52,24 +55,27 @@ class Row:
         return abs(self.predicted - self.cycles) / self.cycles
 
 
-def measured(case: Case) -> Row:
-    """Compile ``case`` and time its plan."""
+def measured(case: Case, budget: float) -> Row:
+    """Search a plan of ``case`` for ``budget`` seconds (0: the default plan), compile it and time it."""
     peer = case.hand() if case.hand else None
+    program = dovetail.program(case.text)
     begun = time.perf_counter()
     try:
-        kernel = compiled(dovetail.program(case.text), case.target)
+        plan = searched_plan(program, load_target(case.target), Budget(budget)).best if budget else None
+        searched = time.perf_counter() - begun
+        kernel = compiled(program, case.target, plan)
     except DovetailError as error:
         return Row(case, peer=peer, error=str(error).splitlines()[0])
-    searched = time.perf_counter() - begun
+    searched = searched if budget else kernel.seconds["plan"]
     begun = time.perf_counter()
     timing = simulate_time(kernel.last.nest, kernel.last.machine)
     simulated = time.perf_counter() - begun
     return Row(case, timing.cycles, kernel.predicted_cycles, peer, searched, simulated, _busy(case, timing))
 
 
-def compiled(program: Program, target: str | Path) -> SimulatedKernel:
+def compiled(program: Program, target: str | Path, plan: Plan | None = None) -> SimulatedKernel:
     """A kernel that runs on a simulator."""
-    kernel = dovetail.compile(program, target=target)
+    kernel = dovetail.compile(program, target=target, plan=plan)
     assert isinstance(kernel, SimulatedKernel)
     return kernel
 
