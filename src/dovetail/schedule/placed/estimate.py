@@ -13,10 +13,11 @@ from math import inf, prod
 
 from dovetail.base.errors import PlanError
 from dovetail.ir.index import constant
+from dovetail.schedule.placed.alignment import bytes_of
 from dovetail.schedule.placed.moves import Line, Side, best_move
 from dovetail.schedule.placed.paths import lies_in
 from dovetail.schedule.placed.shape import accesses_of
-from dovetail.schedule.placed.space import Cut, Work, orders
+from dovetail.schedule.placed.space import Cut, Work, orders, unit_count
 from dovetail.schedule.placed.standing import Spot, Standing
 from dovetail.schedule.placed.storage import Store, Wanted, store_for, wanted_operands
 from dovetail.targets.cost import evaluate_cost
@@ -33,6 +34,8 @@ class Part:
     cycles: float
     engine: str
     loops: frozenset[str]
+    engines: int
+    """How many of the unit there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,20 +128,29 @@ class Estimator:
     ) -> tuple[float, int]:
         """Of a whole statement, and how many fills and drains there are."""
         counts = {loop: -(-self.work.extents[loop] // blocks[loop]) for loop in order}
+        share = self.share(order, counts)
         busy: dict[str, float] = {}
         waited, once, total = 0.0, 0.0, 0
         for tensor, part in parts.items():
             depth = max((n + 1 for n, loop in enumerate(order) if loop in part.loops), default=0)
             fills = prod(counts[loop] for loop in order[:depth])
             total += fills
-            busy[part.engine] = busy.get(part.engine, 0.0) + fills * part.cycles
+            mine = fills * part.cycles * (share if part.engines > 1 else 1.0)
+            busy[part.engine] = busy.get(part.engine, 0.0) + mine
             if self.stays(part, blocks):
                 busy[part.engine] -= part.cycles * (1 - 1 / self.steps)
             elif tensor in twice and fills > 1:
                 once += part.cycles
             else:
-                waited += fills * part.cycles
-        return max(compute + waited, once + max(busy.values(), default=0.0)), total
+                waited += mine
+        return max(compute * share + waited, once + max(busy.values(), default=0.0)), total
+
+    def share(self, order: tuple[str, ...], counts: Mapping[str, int]) -> float:
+        """What one unit does of the work when the outermost loop is spread over all of them."""
+        if not self.work.unit or not order or order[0] not in self.work.kept:
+            return 1.0
+        count = counts[order[0]]
+        return -(-count // unit_count(self.work.target, self.work.unit)) / count
 
     def compute(self, blocks: Blocks) -> float:
         """Cycles of all calls, edges as they are."""
@@ -198,9 +210,9 @@ class Estimator:
         cycles = full + share * (edge - full) if full < inf and edge < inf else inf
         if cycles == inf:
             return None
-        per = prod(e.const for e in store.buffer.shape[: store.grid]) if store.grid else 1
-        bytes_ = prod(e.const for e in store.buffer.shape) // per * store.buffer.dtype.bytes
-        return Part(memory, bytes_, cycles, engine, frozenset(wanted.access.names()))
+        bytes_ = bytes_of(store.buffer, work.target, store.grid)
+        engines = unit_count(work.target, engine)
+        return Part(memory, bytes_, cycles, engine, frozenset(wanted.access.names()), engines)
 
     def edges(
         self, store: Store, wanted: Wanted, blocks: Blocks, sizes: tuple[int, ...]

@@ -3,7 +3,7 @@
     hold x in scratchpad    ->    start t = move_in(x_1[0, 0, 0], x[64*i, 0]) {m = min(64, 100 - 64*i), p = 32, ...}
 
 Where a region may begin before its tensor (padding), the part that exists is copied, by cases. A hop between two
-scratchpads copies whole buffers, edges and all.
+scratchpads also copies the zeros beyond edges, where instructions want them.
 """
 
 from __future__ import annotations
@@ -69,14 +69,20 @@ class Mover:
     fresh: Callable[[str], str]
     ranges: Ranges
     guarded: bool
+    unit: tuple[str, str] = ("", "")
+    """The units that a parallel loop is spread over, and its variable."""
 
-    def fill(self, near: Held, far: Held | Whole, sizes: tuple[int, ...], token: str) -> tuple[Node, ...]:
-        """Copies into ``near``, started by ``token`` where they are asynchronous."""
-        return self._copy(near, far, sizes, token, True)
+    def fill(
+        self, near: Held, far: Held | Whole, sizes: tuple[int, ...], token: str, padded: frozenset[int]
+    ) -> tuple[Node, ...]:
+        """Copies into ``near``, started by ``token`` where they are asynchronous; zeros are along ``padded`` axes."""
+        return self._copy(near, far, sizes, token, padded, True)
 
-    def drain(self, near: Held, far: Held | Whole, sizes: tuple[int, ...], token: str) -> tuple[Node, ...]:
+    def drain(
+        self, near: Held, far: Held | Whole, sizes: tuple[int, ...], token: str, padded: frozenset[int]
+    ) -> tuple[Node, ...]:
         """Copies out of ``near``."""
-        return self._copy(near, far, sizes, token, False)
+        return self._copy(near, far, sizes, token, padded, False)
 
     def clear(self, near: Held, zero: Whole) -> tuple[Node, ...]:
         """Zeros in all of ``near``: by an instruction, else from the one element of ``zero``."""
@@ -118,20 +124,28 @@ class Mover:
         single = replace(axis, part=1, steps=tuple(s // axis.part for s in axis.steps))
         return self._padded(near, single, standing.valid(self.ranges), sizes), standing.left
 
-    def _copy(self, near: Held, far: Held | Whole, sizes: tuple[int, ...], token: str, fills: bool) -> tuple[Node, ...]:
+    def _copy(
+        self, near: Held, far: Held | Whole, sizes: tuple[int, ...], token: str, padded: frozenset[int], fills: bool
+    ) -> tuple[Node, ...]:
         axes = near.store.axes
         names = {n: self.fresh("c") for n in range(len(axes))}
         found: list[Node] = []
-        for chosen in product(*self._edges(near, far, sizes, names)):
+        for chosen in product(*self._edges(near, far, sizes, names, padded)):
             edges = dict(enumerate(chosen))
             lines = tuple(self._line(near, n, edges[n], self._far_stride(axes[n], far, near), names) for n in edges)
-            move = best_move(lines, near.side, far.side, self.target, fills)
+            move = best_move(lines, near.side, far.side, self.target, fills, self._everywhere(near) if fills else "")
             if move is None:
                 raise self._cannot(near, far, lines, fills)
             nodes = self._nodes(move, near, edges, names, lambda at: self._far_place(near, far, at), token)
             conditions = tuple(c for edge in chosen for c in edge.conditions)
             found += [When(conditions, nodes)] if conditions else nodes
         return tuple(found)
+
+    def _everywhere(self, near: Held) -> str:
+        """The units around, where all of them hold the same region."""
+        unit, var = self.unit
+        moving = {name for index in near.access.indices for name in index.names()}
+        return "" if any(var in near.spot[name].base.names() for name in moving) else unit
 
     def _line(self, near: Held, number: int, edge: Edge, far: int, names: Mapping[int, str]) -> Line:
         axis = near.store.axes[number]
@@ -146,11 +160,18 @@ class Mover:
     # -- edges
 
     def _edges(
-        self, near: Held, far: Held | Whole, sizes: tuple[int, ...], names: Mapping[int, str]
+        self,
+        near: Held,
+        far: Held | Whole,
+        sizes: tuple[int, ...],
+        names: Mapping[int, str],
+        padded: frozenset[int],
     ) -> list[tuple[Edge, ...]]:
-        if isinstance(far, Held):
-            return [(Edge((), constant(0), (constant(a.extent),)),) for a in near.store.axes]
-        return [self._edge(near, n, sizes, names) for n in range(len(near.store.axes))]
+        whole = padded if isinstance(far, Held) else frozenset[int]()
+        return [
+            (Edge((), constant(0), (constant(axis.extent),)),) if n in whole else self._edge(near, n, sizes, names)
+            for n, axis in enumerate(near.store.axes)
+        ]
 
     def _edge(self, near: Held, number: int, sizes: tuple[int, ...], names: Mapping[int, str]) -> tuple[Edge, ...]:
         axis = near.store.axes[number]

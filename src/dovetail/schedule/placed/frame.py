@@ -74,6 +74,8 @@ class Frame:
     rings: tuple[Ring, ...] = ()
     live: tuple[Live, ...] = ()
     exists: tuple[Condition, ...] = ()
+    unit: tuple[str, str] = ("", "")
+    """The units that a parallel loop around is spread over, and its variable."""
 
     @property
     def ranges(self) -> dict[str, tuple[int, int]]:

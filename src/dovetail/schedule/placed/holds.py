@@ -138,12 +138,12 @@ class Holds:
         mover, far = self.mover(frame, live.statement), self.far(live, frame)
         sizes = self.site.sizes(live.hold.tensor)
         zeros: tuple[Node, ...] = ()
+        padded = padded_axes(self.site, live)
         if isinstance(far, Whole):
-            padded = padded_axes(self.site, live)
             whole = mover.whole(near, sizes, padded)
             if whole is not None:
                 zeros = (When(whole, (), mover.clear(near, self.zero(live))),)
-        return (*zeros, *mover.fill(near, far, sizes, live.store.buffer.name))
+        return (*zeros, *mover.fill(near, far, sizes, live.store.buffer.name, padded))
 
     def begin(self, live: Live, frame: Frame) -> list[Node]:
         """A result before its first part is in."""
@@ -155,9 +155,8 @@ class Holds:
             raise PlanError(f"'{live.hold}' is inside a part of its own sum", hint="hold it further outside")
         mover = self.mover(frame, live.statement)
         if self.goes_on(live.statement, statement):
-            token = live.store.buffer.name
-            nodes = mover.fill(live.held, self.far(live, frame), self.site.sizes(live.hold.tensor), token)
-            return _when(frame.exists, (*nodes, *_waits(nodes, token)))
+            nodes = self.copy_in(live, frame, {})
+            return _when(frame.exists, (*nodes, *_waits(nodes, live.store.buffer.name)))
         if statement.combine is not Combine.ADD:
             raise PlanError(f"'{live.hold}': a result of '{statement.combine.value}' does not start from zero")
         return _when(frame.exists, mover.clear(live.held, self.zero(live)))
@@ -173,7 +172,8 @@ class Holds:
             return []
         token = live.store.buffer.name
         mover = self.mover(frame, live.statement)
-        nodes = mover.drain(live.held, self.far(live, frame), self.site.sizes(live.hold.tensor), token)
+        sizes, padded = self.site.sizes(live.hold.tensor), padded_axes(self.site, live)
+        nodes = mover.drain(live.held, self.far(live, frame), sizes, token, padded)
         if live.store.copies == 1:
             return _when(frame.exists, (*nodes, *_waits(nodes, token)))
         rings = self.rings(live.hold, frame)
@@ -183,7 +183,7 @@ class Holds:
 
     def mover(self, frame: Frame, number: int) -> Mover:
         guarded = bool(self.site.program.statements[number].where)
-        return Mover(self.site.target, self.site.fresh, frame.ranges, guarded)
+        return Mover(self.site.target, self.site.fresh, frame.ranges, guarded, frame.unit)
 
     # -- zeros
 

@@ -113,7 +113,8 @@ class _Builder:
             after = Standing(before.base + (variable(node.name) * node.step if ring else 0), node.step, before.extent)
             spots[number] = {**spots[number], loop: after}
             exists += after.exists(ranges)
-        return replace(frame, rings=frame.rings + ring, spots=spots, exists=tuple(dict.fromkeys(exists)))
+        unit = (node.unit, node.name) if node.unit else frame.unit
+        return replace(frame, rings=frame.rings + ring, spots=spots, exists=tuple(dict.fromkeys(exists)), unit=unit)
 
     def is_group(self, node: Tile) -> bool:
         """A tile over several statements, steps in order, or units: what is inside stands for itself."""

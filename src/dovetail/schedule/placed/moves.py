@@ -16,6 +16,7 @@ from dovetail.base.dtypes import DType
 from dovetail.ir.expr import Literal, Read
 from dovetail.ir.index import Access, Quotient, Remainder
 from dovetail.ir.program import Combine
+from dovetail.schedule.placed.alignment import start_unit
 from dovetail.targets.cost import evaluate_cost
 from dovetail.targets.model import Instruction, Layout, Operand, Target
 
@@ -36,6 +37,8 @@ class Line:
     """The dimension of a block with a layout that it belongs to."""
     is_shifted: bool = False
     """It does not begin at the first element."""
+    within: int = -1
+    """The axis whose loop must be around it: how many there are differs from one of its iterations to the next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,20 +65,41 @@ class Move:
 
 
 @lru_cache(maxsize=65536)
-def best_move(lines: tuple[Line, ...], near: Side, far: Side | None, target: Target, fills: bool) -> Move | None:
-    """The cheapest way to fill the near side (from the far one; with zeros where there is none) or to drain it."""
+def best_move(
+    lines: tuple[Line, ...], near: Side, far: Side | None, target: Target, fills: bool, everywhere: str = ""
+) -> Move | None:
+    """The cheapest way to fill the near side (from the far one; with zeros where there is none) or to drain it.
+
+    ``everywhere``: units that all fill their own from the same place, so that one broadcast serves them."""
     found: Move | None = None
-    for instruction in _movers(target):
+    units = tuple(start_unit(target, side.memory, side.dtype) for side in (near, far) if side is not None)
+    for instruction in _movers(target, everywhere):
         for move in _moves(instruction, lines, near, far, fills):
+            if not all(_starts_suit(move, lines, units[n], n) for n in range(len(units))):
+                continue
             if found is None or (move.cycles, len(move.around)) < (found.cycles, len(found.around)):
                 found = move
     return found
 
 
+def _starts_suit(move: Move, lines: Sequence[Line], unit: int, side: int) -> bool:
+    """Whether all calls start at multiples of ``unit`` on one side, if the whole does."""
+    moving = [*move.around, *(line for line in lines if line.is_shifted and side == 0)]
+    return all((line.far if side else line.near) % unit == 0 for line in moving)
+
+
 @lru_cache(maxsize=64)
-def _movers(target: Target) -> tuple[Instruction, ...]:
-    """Instructions that only move, or only set to zero."""
-    return tuple(i for i in target.instructions if not i.emit and not i.broadcast and (i.is_copy or is_zero(i)))
+def _movers(target: Target, everywhere: str) -> tuple[Instruction, ...]:
+    """Instructions that only move, or only set to zero; those that reach all units of a kind first."""
+    found = [i for i in target.instructions if not i.emit and (i.is_copy or is_zero(i))]
+    private = {m.name for m in target.memories if m.per == everywhere}
+    sent = [i for i in found if everywhere and i.broadcast == everywhere and i.along is None]
+    sent = [i for i in sent if not any(o.memory in private for o in i.operands if o.name != _written(i))]
+    return (*sent, *(i for i in found if not i.broadcast))
+
+
+def _written(instruction: Instruction) -> str:
+    return instruction.program.statements[0].out.tensor
 
 
 def is_zero(instruction: Instruction) -> bool:
@@ -179,6 +203,8 @@ def _told(
         strides |= told
     used = {line.number for group in taken.values() for line in group}
     around = tuple(line for line in lines if line.number not in used and line.extent > 1)
+    if any(line.within in used for line in lines):
+        return None
     sizes = {
         s.name: _extent(taken[loop.name])
         for loop in instruction.program.statements[0].loops

@@ -76,6 +76,16 @@ class Work:
         """Loops that a call always does whole."""
         return frozenset(loop for _, group in self.bound for loop in group[1:])
 
+    @cached_property
+    def unit(self) -> str:
+        """The unit that the work is spread over: the one that has memories of its own among the operands, if any."""
+        spread = {layout.name for layout in self.target.layouts if layout.units}
+        for operand in self.shape.instruction.operands:
+            owner = self.target.memory(operand.memory).per
+            if unit_count(self.target, owner) > 1 and operand.layout not in spread:
+                return owner
+        return ""
+
     def leaf(self) -> Leaf:
         return Leaf(self.number, instruction=self.shape.instruction.name, bound=self.bound, operands=self.operands)
 
@@ -179,10 +189,32 @@ def plan_node(work: Work, cut: Cut, name: str) -> PlanNode:
             node = Tile(f"{name}{loop}_in", ((pair, loop),), steps[loop], (node,), holds=held)
             held = ()
     padded = tuple(loop for loop in work.extents if blocks[loop] > work.extents[loop])
-    for loop in reversed(padded + cut.order or tuple(work.extents)[:1]):
-        node = Tile(f"{name}{loop}", ((pair, loop),), blocks[loop], (node,), holds=outer + held)
+    around = padded + cut.order or tuple(work.extents)[:1]
+    spread = _spread_loop(work, cut, around)
+    for loop in reversed(around if spread in (*around, "") else (spread, *around)):
+        unit = work.unit if loop == spread else ""
+        step = max(blocks[loop], work.extents[loop]) if loop not in around else blocks[loop]
+        node = Tile(f"{name}{loop}", ((pair, loop),), step, (node,), unit, holds=outer + held)
         outer, held = (), ()
     return node
+
+
+def _spread_loop(work: Work, cut: Cut, around: tuple[str, ...]) -> str:
+    """The loop whose tiles are spread over the units; one that runs once where no other does."""
+    if not work.unit:
+        return ""
+    kept = [x for x in (*cut.order, *around, *work.kept) if x in work.kept]
+    return kept[0] if kept else around[0]
+
+
+def unit_count(target: Target, name: str) -> int:
+    """How many of a unit the whole machine has; one of the machine itself."""
+    total = 1
+    for unit in target.units if name else ():
+        total *= prod(unit.count)
+        if unit.name == name:
+            return total
+    return 1
 
 
 def inner_order(work: Work) -> tuple[str, ...]:
