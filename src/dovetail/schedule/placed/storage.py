@@ -15,13 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import prod
+from math import gcd, prod
 
 from dovetail.base.dtypes import DType
 from dovetail.base.errors import PlanError
 from dovetail.ir.index import Access, Index, constant
 from dovetail.ir.interval import interval
 from dovetail.ir.nest import Buffer, Place
+from dovetail.schedule.placed.alignment import start_unit, up
 from dovetail.schedule.placed.standing import Ranges, Spot, span
 from dovetail.targets.model import Instruction, Layout, Target
 
@@ -65,6 +66,8 @@ class Axis:
     part: int = 1
     needle: int = -1
     """Which dimension of the operand walks it; -1: none."""
+    is_inner: bool = False
+    """It counts inside a part of ``loop``; another axis counts the parts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,10 +152,11 @@ def store_for(
     """The buffer for what is touched from ``here`` on, for calls that each do what is left at ``leaf``.
 
     The image where the instruction can walk it, packed otherwise."""
-    axes = _image(wanted, here, leaf, sizes, ranges) if not wanted.is_block else None
+    unit = start_unit(target, wanted.memory, wanted.dtype)
+    axes = _image(wanted, here, leaf, sizes, ranges, unit) if not wanted.is_block else None
     if axes is None:
-        axes = _packed(wanted, here, leaf, sizes, ranges)
-    store = _store(name, wanted, axes, target, copies)
+        axes = _packed(wanted, here, leaf, sizes, ranges, unit)
+    store = _store(name, wanted, axes, target, copies, _aligned(axes, wanted, here, leaf, unit), unit)
     strides = None if wanted.is_block else walk_strides(store, wanted, leaf)
     if not wanted.is_block and (strides is None or not _suits(wanted, strides, leaf)):
         raise PlanError(
@@ -166,18 +170,33 @@ def whole_store(name: str, wanted: Wanted, sizes: tuple[int, ...]) -> Store:
     """A tensor in main memory as a store: an axis for each dimension."""
     rank = len(sizes)
     axes = tuple(Axis(size, _unit(rank, n), n) for n, size in enumerate(sizes))
-    return _store(name, wanted, axes, None, 1)
+    return _store(name, wanted, axes, None, 1, _dense(axes))
 
 
 def coordinate(axis: Axis, access: Access, here: Spot | None, there: Spot) -> Index:
     """Where ``there`` lies on an axis of what is held from ``here`` on (None: from the first element on)."""
-    if not any(axis.steps):
+    if not any(axis.steps) or axis.is_inner:
         return constant(0)
     if axis.loop and here is not None:
         return (there[axis.loop].base - here[axis.loop].base) // axis.part
     index = access.indices[axis.dimension]
     place = index.substitute({name: standing.base for name, standing in there.items()})
     return place if here is None else place - index.substitute({name: s.base for name, s in here.items()})
+
+
+def across(near: Axis, far: Axis, store: Store) -> int:
+    """Places along ``far``, an axis of ``store``, for one along ``near``, an axis of the same tensor elsewhere."""
+    if not far.loop:
+        return near.steps[far.dimension]
+    if near.loop != far.loop:
+        return 0
+    inner = next((axis.extent for axis in store.axes if axis.is_inner and axis.loop == far.loop), 0)
+    is_short = near.is_inner or (near.part == 1 and near.needle >= 0)
+    if not inner:
+        return near.part
+    if is_short and near.extent > inner:
+        raise PlanError(f"parts of {inner} of '{far.loop}' in '{store.buffer.memory}' are copied {near.extent} at once")
+    return int(is_short) if far.is_inner else 0 if is_short else near.part // far.part
 
 
 def walk_strides(store: Store, wanted: Wanted, leaf: Spot) -> tuple[int, ...] | None:
@@ -202,11 +221,13 @@ def walk_strides(store: Store, wanted: Wanted, leaf: Spot) -> tuple[int, ...] | 
 def _speed(axis: Axis, loop: str, access: Access) -> int:
     """Places along ``axis`` by which an iteration of ``loop`` moves."""
     if axis.loop:
-        return int(axis.loop == loop and axis.part == 1)
+        return int(axis.loop == loop and axis.needle >= 0)
     return access.indices[axis.dimension].coefficient(loop)
 
 
-def _image(wanted: Wanted, here: Spot, leaf: Spot, sizes: tuple[int, ...], ranges: Ranges) -> tuple[Axis, ...] | None:
+def _image(
+    wanted: Wanted, here: Spot, leaf: Spot, sizes: tuple[int, ...], ranges: Ranges, unit: int
+) -> tuple[Axis, ...] | None:
     """An axis for each dimension; None where the instruction would not find its operand so."""
     axes: list[Axis] = []
     rank = len(sizes)
@@ -223,15 +244,19 @@ def _image(wanted: Wanted, here: Spot, leaf: Spot, sizes: tuple[int, ...], range
         if extent > 1 or needles:
             axes.append(Axis(extent, _unit(rank, dimension), dimension, needle=next(iter(needles), -1)))
     ordered = _ordered(axes + _repeated(wanted, leaf, rank), wanted)
-    trial = _store("", wanted, ordered, None, 1)
+    trial = _store("", wanted, ordered, None, 1, _aligned(ordered, wanted, here, leaf, unit))
     strides = walk_strides(trial, wanted, leaf)
     if strides is None or not _suits(wanted, strides, leaf):
         return None
     return ordered
 
 
-def _packed(wanted: Wanted, here: Spot, leaf: Spot, sizes: tuple[int, ...], ranges: Ranges) -> tuple[Axis, ...]:
-    """An axis for each loop of a dimension that the instruction walks; images of the other dimensions."""
+def _packed(
+    wanted: Wanted, here: Spot, leaf: Spot, sizes: tuple[int, ...], ranges: Ranges, unit: int
+) -> tuple[Axis, ...]:
+    """An axis for each loop of a dimension that the instruction walks; images of the other dimensions.
+
+    What one call walks lies together where it must: in a block, and where operands do not start anywhere."""
     rank = len(sizes)
     walked = set(wanted.walked)
     axes: list[Axis] = []
@@ -250,11 +275,12 @@ def _packed(wanted: Wanted, here: Spot, leaf: Spot, sizes: tuple[int, ...], rang
         if needle < 0:
             axes += [Axis(here[loop].left, steps, loop=loop)] if here[loop].left > 1 else []
             continue
-        part = leaf[loop].left if wanted.is_block else here[loop].left
-        if here[loop].left > part:
+        part = leaf[loop].left if wanted.is_block or unit > 1 else here[loop].left
+        is_split = here[loop].left > part
+        if is_split:
             many = -(-here[loop].left // part)
             axes.append(Axis(many, tuple(s * part for s in steps), loop=loop, part=part))
-        block.append(Axis(part, steps, loop=loop, needle=needle))
+        block.append(Axis(part, steps, loop=loop, needle=needle, is_inner=is_split))
     return (*axes, *_ordered(block + _repeated(wanted, leaf, rank), wanted))
 
 
@@ -284,12 +310,43 @@ def _ordered(axes: list[Axis], wanted: Wanted) -> tuple[Axis, ...]:
     return tuple(sorted(axes, key=rank))
 
 
-def _store(name: str, wanted: Wanted, axes: tuple[Axis, ...], target: Target | None, copies: int) -> Store:
-    """Dense strides, innermost last; a block takes the place that its layout gives it."""
-    strides, step = [], 1
+def _aligned(axes: tuple[Axis, ...], wanted: Wanted, here: Spot, leaf: Spot, unit: int) -> tuple[int, ...]:
+    """Strides, innermost last, such that every call starts at a multiple of ``unit``; dense where that is so anyway."""
+    found: list[int] = []
+    step = 1
     for axis in reversed(axes):
-        strides.append(step)
+        step = step if step * _grain(axis, wanted, here, leaf) % unit == 0 else up(step, unit)
+        found.insert(0, step)
         step *= axis.extent
+    return tuple(found)
+
+
+def _grain(axis: Axis, wanted: Wanted, here: Spot, leaf: Spot) -> int:
+    """Calls start at multiples of this along an axis; 0: always at its first element."""
+    if not any(axis.steps) or axis.is_inner or axis.extent == 1:
+        return 0
+    if axis.loop:
+        walked = leaf[axis.loop].left if axis.needle >= 0 else 1
+        return 0 if axis.needle >= 0 and here[axis.loop].left <= walked else walked
+    index = wanted.access.indices[axis.dimension]
+    moving = [str(loop) for loop, _ in index.terms if here[str(loop)].left > leaf[str(loop)].left]
+    return gcd(*(index.coefficient(loop) * leaf[loop].left for loop in moving))
+
+
+def _dense(axes: tuple[Axis, ...]) -> tuple[int, ...]:
+    return tuple(prod(axis.extent for axis in axes[n + 1 :]) for n in range(len(axes)))
+
+
+def _store(
+    name: str,
+    wanted: Wanted,
+    axes: tuple[Axis, ...],
+    target: Target | None,
+    copies: int,
+    strides: tuple[int, ...],
+    unit: int = 1,
+) -> Store:
+    """A buffer with these strides; a block takes the place that its layout gives it."""
     block = sum(axis.needle >= 0 for axis in axes) if wanted.is_block else 0
     layout = wanted.layout
     shape: tuple[int, ...] = (copies,) if copies > 1 else ()
@@ -302,10 +359,19 @@ def _store(name: str, wanted: Wanted, axes: tuple[Axis, ...], target: Target | N
         grid = places[: len(layout.units)]
         counts = {unit.name: unit.count for unit in target.units}
         grid = counts.get(target.memory(wanted.memory).per, grid) if layout.units else ()
+    apart: tuple[int, ...] = ()
+    if layout is None and unit > 1:
+        one = strides[0] * axes[0].extent if axes else 1
+        apart = ((up(one, unit),) if copies > 1 else ()) + strides
     buffer = Buffer(
-        name, wanted.memory, wanted.dtype, tuple(map(constant, (*grid, *(shape or (1,))))), tensor=wanted.access.tensor
+        name,
+        wanted.memory,
+        wanted.dtype,
+        tuple(map(constant, (*grid, *(shape or (1,))))),
+        tensor=wanted.access.tensor,
+        strides=tuple(map(constant, apart)),
     )
-    return Store(wanted.access.tensor, buffer, axes, block, layout, copies, len(grid), tuple(reversed(strides)))
+    return Store(wanted.access.tensor, buffer, axes, block, layout, copies, len(grid), strides)
 
 
 def block_shape(axes: tuple[Axis, ...], wanted: Wanted) -> tuple[int, ...]:
