@@ -13,17 +13,15 @@ from dovetail.ir.certificate import Certificate
 from dovetail.ir.nest import Nest
 from dovetail.ir.plan import Plan
 from dovetail.ir.program import Program
-from dovetail.schedule.empty import without_empty_statements
 from dovetail.schedule.placed.choose import default_placed_plan
 from dovetail.schedule.placed.padding import finite_tensors
 from dovetail.schedule.placed.predict import Prediction, predict
-from dovetail.schedule.placed.space import works
-from dovetail.schedule.placed.units import with_unit_loops
 from dovetail.schedule.placed.zeros import zero_target
 from dovetail.sim.report import Timing, UnitTime
 from dovetail.sim.timed import simulate_time
 from dovetail.simulated.certify import certify
 from dovetail.simulated.lowered import all_fits, hosted, lowered
+from dovetail.simulated.prepare import prepared
 from dovetail.simulated.reasons import reasons
 from dovetail.targets.model import Target
 
@@ -95,21 +93,6 @@ def specialise(program: Program, target: Target, given: Plan | None, seconds: di
     on_host = tuple(OnHost(number, str(program.statements[number]), why[number]) for number in hosted(plan))
     finite = finite_tensors(program, plan, machine)
     return Specialised(program, plan, nest, machine, timing, certificate, on_host, finite)
-
-
-def prepared(program: Program, target: Target) -> Program:
-    """Without statements that do nothing, and with loops to spare where no instruction fits otherwise."""
-    program = without_empty_statements(program)
-    missing = _without_works(program, target)
-    spare = with_unit_loops(program, missing)
-    return with_unit_loops(program, missing - _without_works(spare, target)) if missing else program
-
-
-def _without_works(program: Program, target: Target) -> frozenset[int]:
-    """Statements that no single instruction can do in tiles."""
-    fits = all_fits(program, target)
-    numbers = range(len(program.statements))
-    return frozenset(n for n in numbers if not any(True for _ in works(program, target, fits, n)))
 
 
 def default_plan(program: Program, target: Target) -> Plan:

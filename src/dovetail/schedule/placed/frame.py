@@ -12,7 +12,7 @@ from dovetail.ir.plan import Hold, Leaf, Plan
 from dovetail.ir.program import Program
 from dovetail.schedule.placed.fills import Held, Whole
 from dovetail.schedule.placed.moves import Side
-from dovetail.schedule.placed.shape import accesses_of, lefts
+from dovetail.schedule.placed.shape import accesses_of, lefts, tiles_of
 from dovetail.schedule.placed.standing import Spot
 from dovetail.schedule.placed.storage import Store, Wanted, wanted_operands
 from dovetail.targets.model import Instruction, Target
@@ -94,10 +94,15 @@ class Site:
         self.main = target.main.name
         self.lefts = {n: lefts(program, plan, n) for n in range(len(program.statements))}
         self.count = 0
+        self.taken = {t.name for t in program.tensors} | {tile.name for tile in tiles_of(plan.body)}
 
     def fresh(self, prefix: str) -> str:
-        self.count += 1
-        return f"{prefix}_{self.count}"
+        """A name that nothing has: no tensor, no tile, nothing else that asked."""
+        while True:
+            self.count += 1
+            name = f"{prefix}_{self.count}"
+            if name not in self.taken:
+                return name
 
     def instruction(self, leaf: Leaf) -> Instruction:
         if leaf.instruction not in self.target.by_name:

@@ -44,6 +44,14 @@ def leaves_of(nodes: tuple[PlanNode, ...]) -> Iterator[Leaf]:
             yield from leaves_of(node.body)
 
 
+def tiles_of(nodes: tuple[PlanNode, ...]) -> Iterator[Tile]:
+    """Every tile, outermost first."""
+    for node in nodes:
+        if isinstance(node, Tile):
+            yield node
+            yield from tiles_of(node.body)
+
+
 def accesses_of(statement: Statement, tensor: str) -> tuple[Access, ...]:
     """How a statement touches a tensor, each way once."""
     found = (a for a in (statement.out, *statement.reads()) if a.tensor == tensor)

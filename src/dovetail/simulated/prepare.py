@@ -1,0 +1,34 @@
+"""A program as plans for a machine are made of it: the same meaning, more statements that its instructions fit."""
+
+from __future__ import annotations
+
+from dovetail.ir.program import Program
+from dovetail.schedule.empty import without_empty_statements
+from dovetail.schedule.placed.space import works
+from dovetail.schedule.placed.units import with_unit_loops
+from dovetail.simulated.lowered import all_fits
+from dovetail.simulated.split import split_values
+from dovetail.targets.model import Target
+
+
+def prepared(program: Program, target: Target) -> Program:
+    """Without statements that do nothing; values split into operations, and loops to spare, where that makes a fit."""
+
+    def fits(found: Program, number: int) -> bool:
+        return number not in _unfitting(found, target)
+
+    program = without_empty_statements(program)
+    missing = _unfitting(program, target)
+    if not missing:
+        return program
+    program = split_values(program, missing, fits)
+    missing = _unfitting(program, target)
+    spare = with_unit_loops(program, missing)
+    return with_unit_loops(program, missing - _unfitting(spare, target))
+
+
+def _unfitting(program: Program, target: Target) -> frozenset[int]:
+    """Statements that no single instruction can do in tiles."""
+    fits = all_fits(program, target)
+    numbers = range(len(program.statements))
+    return frozenset(n for n in numbers if not any(True for _ in works(program, target, fits, n)))
