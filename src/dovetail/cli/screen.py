@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 from rich import box
 from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -46,6 +48,15 @@ def show_table(columns: Sequence[str], rows: Iterable[Sequence[object]], right: 
     for row in rows:
         drawn.add_row(*(Text(plain(cell)) for cell in row))
     _console().print(drawn)
+
+
+@contextmanager
+def progress_bar(what: str) -> Iterator[Callable[[float, str], None]]:
+    """A bar on the error stream while something goes on; it is told how far it is (0 to 1) and what to say of it."""
+    columns = (TextColumn(plain(what)), BarColumn(), TextColumn("{task.fields[said]}"), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=1.0, said="")
+        yield lambda done, said: bar.update(task, completed=done, said=plain(said))
 
 
 def show_json(value: object) -> None:

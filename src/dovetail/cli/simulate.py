@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dovetail.base.errors import DovetailError, TargetError
+from dovetail.base.errors import DovetailError, PlanError, TargetError
 from dovetail.cli.options import AsJson, PlanFile, ProgramPath, ProgramText, Seed, Sizes, numbers, read_plan
 from dovetail.cli.screen import say, show_json
 from dovetail.cli.source import read_program
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from dovetail.compare import Comparison
+    from dovetail.ir.plan import Plan
+    from dovetail.ir.program import Program
     from dovetail.simulated.kernel import SimulatedKernel
     from dovetail.targets.model import Target
 
@@ -35,6 +37,11 @@ def simulate_verb(
     check: Annotated[
         bool, typer.Option("--check", "--functional", help="Run it with data too, and compare; 1 if wrong.")
     ] = False,
+    search: Annotated[
+        float,
+        typer.Option("--search", metavar="SECONDS", min=0, help="Look for a better plan for so long first."),
+    ] = 0,
+    save_plan: Annotated[str | None, typer.Option(metavar="FILE", help="Write the plan that was used.")] = None,
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -46,6 +53,7 @@ def simulate_verb(
       dovetail simulate matmul.dt --target systolic16 --timeline trace.json     open it in a trace viewer
       dovetail simulate matmul.dt --target my-chip.toml --plan other-plan.json
       dovetail simulate rows.dt --target npu-mv --size m=100 --check
+      dovetail simulate conv.dt --target sw26010 --search 30 --save-plan best.json
 
     Shows the simulated cycles beside those that the analytic model predicted, how busy every instruction, unit and
     memory was, and the statements that no instruction fits, which the machine's host runs, with the reason.
@@ -57,8 +65,13 @@ def simulate_verb(
     machine = simulated_machine(target)
     program = read_program(path, text)
     sizes = bind(program, {}, numbers(size))
-    kernel = SimulatedKernel(program, machine, read_plan(plan_file) if plan_file else None)
+    if search and plan_file:
+        raise PlanError("a plan is given, and one is to be searched for", hint="--plan FILE or --search SECONDS")
+    plan = read_plan(plan_file) if plan_file else _searched(program, machine, sizes, search) if search else None
+    kernel = SimulatedKernel(program, machine, plan)
     kernel.at(sizes)
+    if save_plan is not None:
+        _write_plan(kernel, save_plan)
     found = _compared(kernel, sizes, seed) if check else None
     if timeline is not None:
         _write_timeline(kernel, timeline)
@@ -114,6 +127,32 @@ def _compared(kernel: SimulatedKernel, sizes: Mapping[str, int], seed: int) -> C
     arrays, bound = gather(kernel.program, {}, sizes, seed)
     results = call(kernel, arrays, bound)
     return compare(kernel.program, kernel.plan, bound, results, evaluate(kernel.program, arrays, bound))
+
+
+def _searched(program: Program, machine: Target, sizes: Mapping[str, int], seconds: float) -> Plan:
+    """The best plan found in the time, with a bar that says how far it is and what it has."""
+    from dovetail.cli.screen import progress_bar
+    from dovetail.ir.bind import with_sizes
+    from dovetail.simulated.search import searched_plan
+    from dovetail.tune.search import Budget
+
+    with progress_bar("searching plans") as advance:
+        found = searched_plan(
+            with_sizes(program, sizes),
+            machine,
+            Budget(seconds),
+            lambda p: advance(p.spent, f"{p.measured} plans" + (f", {p.best:,.0f} cycles" if p.best else "")),
+        )
+    gain = found.first_cost / found.cost
+    say(f"searched {found.measured} plans ({found.stopped_by}): {gain:.2f} times as fast as the default plan")
+    return found.best
+
+
+def _write_plan(kernel: SimulatedKernel, path: str) -> None:
+    try:
+        Path(path).write_text(kernel.plan.to_json(), encoding="utf-8")
+    except OSError as problem:
+        raise DovetailError(f"'{path}' cannot be written", why=problem.strerror) from None
 
 
 def _write_timeline(kernel: SimulatedKernel, path: str) -> None:

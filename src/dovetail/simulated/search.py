@@ -17,6 +17,7 @@ from dovetail.schedule.placed.predict import predict
 from dovetail.schedule.placed.zeros import zero_target
 from dovetail.sim.timed import simulate_time
 from dovetail.simulated.lowered import all_fits, lowered
+from dovetail.simulated.prepare import prepared
 from dovetail.targets.model import Target
 from dovetail.tune.search import Budget, Found, Progress, search
 
@@ -27,6 +28,7 @@ def searched_plan(
     """The plan of ``program`` (no run-time sizes) with the fewest predicted cycles of those that the budget reaches.
 
     Its costs are simulated cycles, the first cost that of the default plan, which it never falls behind."""
+    program = prepared(program, target)
     plans = placed_plans(program, zero_target(target), all_fits(program, target))
     default: list[Plan] = []
 

@@ -53,6 +53,25 @@ def test_a_plan_goes_out_and_comes_back(tmp_path: Path) -> None:
     assert dovetail("simulate", "--text", PRODUCT, *ON, *plan) == dovetail("simulate", "--text", PRODUCT, *ON)
 
 
+def test_a_search_is_never_behind_the_default_plan(tmp_path: Path) -> None:
+    found = dovetail(
+        "simulate", "--text", PRODUCT, *ON, "--search", "1", "--save-plan", tmp_path / "best.json", "--check"
+    )
+    assert found.code == 0
+    assert "searched " in found.out and "times as fast as the default plan" in found.out
+    again = dovetail("simulate", "--text", PRODUCT, *ON, "--plan", tmp_path / "best.json", "--json").json["cycles"]
+    default = dovetail("simulate", "--text", PRODUCT, *ON, "--json").json["cycles"]
+    assert isinstance(again, float) and isinstance(default, float)
+    assert again <= default
+
+
+def test_a_plan_and_a_search_for_one_exclude_each_other(tmp_path: Path) -> None:
+    dovetail("simulate", "--text", PRODUCT, *ON, "--save-plan", tmp_path / "plan.json")
+    done = dovetail("simulate", "--text", PRODUCT, *ON, "--search", "1", "--plan", tmp_path / "plan.json")
+    assert done.code == 2
+    assert "a plan is given, and one is to be searched for" in done.err
+
+
 def test_statements_on_the_host_are_listed_with_the_reason() -> None:
     done = dovetail("simulate", "--text", ROWS, *ON, "--size", "m=9", "--check")
     assert done.code == 0
