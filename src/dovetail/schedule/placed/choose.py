@@ -94,7 +94,7 @@ def chosen(
         if cycles is None:
             continue
         built += 1
-        if best is None or cycles < best[0]:
+        if best is None or (cycles, choice.priced.calls) < (best[0], best[1].priced.calls):
             best = (cycles, choice)
         if built == MOST_PREDICTED:
             break

@@ -40,15 +40,16 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Priced:
-    """A cut and its estimated cycles; of two that take as long, the one with fewer fills is cheaper."""
+    """A cut and its estimated cycles; of two that take as long, the one with fewer fills, then calls, is cheaper."""
 
     cycles: float
     fills: int
+    calls: int
     cut: Cut
 
     @property
-    def price(self) -> tuple[float, int]:
-        return self.cycles, self.fills
+    def price(self) -> tuple[float, int, int]:
+        return self.cycles, self.fills, self.calls
 
 
 class Estimator:
@@ -79,11 +80,11 @@ class Estimator:
             taken[part.memory] = taken.get(part.memory, 0) + part.bytes * copies
         if any(taken[memory] > self.room.get(memory, 0) for memory in taken):
             return None
-        compute = self.compute(blocks)
+        compute, calls = self.compute(blocks), self.calls(blocks)
         found = []
         for order in self.orders(blocks):
             cycles, fills = self.cycles(parts, order, blocks, twice, compute)
-            found.append(Priced(cycles, fills, Cut(tuple(blocks.items()), order, twice)))
+            found.append(Priced(cycles, fills, calls, Cut(tuple(blocks.items()), order, twice)))
         return min(found, key=lambda priced: priced.price)
 
     def is_whole(self, part: Part, blocks: Blocks) -> bool:
@@ -151,6 +152,11 @@ class Estimator:
             return 1.0
         count = counts[order[0]]
         return -(-count // unit_count(self.work.target, self.work.unit)) / count
+
+    def calls(self, blocks: Blocks) -> int:
+        """Calls of the instruction in all."""
+        steps = ((extent, self.work.call_step(loop, blocks[loop])) for loop, extent in self.work.extents.items())
+        return prod(-(-extent // max(1, step)) for extent, step in steps)
 
     def compute(self, blocks: Blocks) -> float:
         """Cycles of all calls, edges as they are."""
