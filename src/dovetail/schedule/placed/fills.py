@@ -137,9 +137,19 @@ class Mover:
             if move is None:
                 raise self._cannot(near, far, lines, fills)
             nodes = self._nodes(move, near, edges, names, lambda at: self._far_place(near, far, at), token)
-            conditions = tuple(c for edge in chosen for c in edge.conditions)
+            conditions = (*self._inside(near, sizes), *(c for edge in chosen for c in edge.conditions))
             found += [When(conditions, nodes)] if conditions else nodes
         return tuple(found)
+
+    def _inside(self, near: Held, sizes: tuple[int, ...]) -> tuple[Condition, ...]:
+        """What must hold where one index of a dimension is held, which may not exist (no axis clips it)."""
+        found: list[Condition] = []
+        bases = {name: standing.base for name, standing in near.spot.items()}
+        for dimension, index in enumerate(near.access.indices):
+            if self.guarded and not any(axis.steps[dimension] for axis in near.store.axes):
+                low = index.substitute(bases)
+                found += [Condition(end) for end in (low, constant(sizes[dimension] - 1) - low)]
+        return tuple(c for c in found if lower(c.index, self.ranges) < 0)
 
     def _everywhere(self, near: Held) -> str:
         """The units around, where all of them hold the same region."""

@@ -43,12 +43,20 @@ def lies_in(target: Target, memory: str, wanted: Wanted) -> Wanted | None:
             continue
         if mine.layout != (wanted.layout.name if wanted.layout is not None else ""):
             continue
-        rank = len(wanted.needles)
         layout = next((layout for layout in target.layouts if layout.name == other.layout), None)
-        strides = other.strides[-rank:] if other.strides else ()
+        strides = _strides_there(copy, far, len(wanted.needles))
         there = replace(wanted, memory=beside, dtype=other.dtype, strides=strides, layout=layout)
         return there if beside == memory else lies_in(target, memory, there)
     return None
+
+
+def _strides_there(copy: Instruction, name: str, rank: int) -> tuple[int | str, ...]:
+    """Distances along ``rank`` dimensions of a copy's operand; loops around the copy go any distance."""
+    operand, own = copy.operand(name), len(copy.program.tensor(name).shape)
+    if not operand.strides and own == rank:
+        return ()
+    strides = operand.strides or ("rows",) * (own - 1) + (1,)
+    return ("loops",) * (rank - own) + strides[-rank:]
 
 
 @lru_cache(maxsize=64)
