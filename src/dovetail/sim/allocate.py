@@ -52,6 +52,11 @@ class Allocator:
         self.peak_bytes[memory.name] = max(self.peak_bytes[memory.name], block.end)
         return block
 
+    @property
+    def levels(self) -> tuple[int, ...]:
+        """How far each memory is taken."""
+        return tuple([blocks[-1].end if blocks else 0 for blocks in self.live.values()])
+
     def release(self, block: Block) -> None:
         """The block that was taken last in its memory is free again."""
         last = self.live[block.memory].pop()

@@ -7,9 +7,10 @@ compared by times after the clocks.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
+from dovetail.ir.index import Index
 from dovetail.sim.costs import Footprint
 
 Resource = tuple[str, str, int]
@@ -46,10 +47,29 @@ class Lane:
     """When all that was started with each is done."""
     handled: dict[str, int] = field(default_factory=dict)
     """How often each was started or waited for."""
+    bases: dict[str, int] = field(default_factory=dict)
+    """Buffer -> where the places of the steps that are run now count from."""
 
     def fork(self, number: int, weight: int) -> Lane:
         hazards = [Hazard(h.buffer, h.footprint, h.offset, h.readable, h.writable) for h in self.hazards]
-        return Lane(number, dict(self.env), weight, self.clock, hazards, dict(self.tokens), dict(self.handled))
+        return replace(
+            self,
+            number=number,
+            env=dict(self.env),
+            weight=weight,
+            hazards=hazards,
+            tokens=dict(self.tokens),
+            handled=dict(self.handled),
+        )
+
+    def place(self, buffer: str, offset: Index | None) -> int | None:
+        """Where an operand lies; None where only a run with data knows."""
+        return None if offset is None else offset.evaluate(self.env) + self.bases.get(buffer, 0)
+
+    def move(self, shifts: Iterable[tuple[str, int]], times: int) -> None:
+        """Count places from elsewhere."""
+        for buffer, distance in shifts:
+            self.bases[buffer] = self.bases.get(buffer, 0) + distance * times
 
     def start(self, token: str, done: int) -> None:
         self.handled[token] = self.handled.get(token, 0) + 1

@@ -107,11 +107,11 @@ class Costs:
     def __init__(self, shapes: Shapes) -> None:
         self.shapes = shapes
         self._footprints: dict[tuple[tuple[int, ...], tuple[int, ...]], Footprint] = {}
-        self._costs: dict[tuple[CallStep, tuple[int, ...]], CallCost] = {}
+        self._costs: dict[tuple[int, tuple[int, ...]], CallCost] = {}
 
     def of(self, step: CallStep, values: tuple[int, ...]) -> CallCost:
         """``values`` are the call's parameters."""
-        found = self._costs.get((step, values))
+        found = self._costs.get((step.number, values))
         if found is None:
             call, instruction = step.call, step.instruction
             in_registers = tuple(not isinstance(o, Place) for o in call.operands)
@@ -122,7 +122,7 @@ class Costs:
             operands = tuple(self._operand(n, box) for n, box in enumerate(boxes))
             busy = cost_ticks(instruction, "cycles", given)
             found = CallCost(busy, max(busy, cost_ticks(instruction, "latency", given)), operands)
-            self._costs[step, values] = found
+            self._costs[step.number, values] = found
         return found
 
     def _operand(self, number: int, region: Region) -> OperandCost:

@@ -140,7 +140,7 @@ class Issuer:
             mine = [h for h in lane.hazards if h.buffer == place.buffer]
             if not mine:
                 continue
-            offset = None if place.offset is None else place.offset.evaluate(lane.env)
+            offset = lane.place(place.buffer, place.offset)
             for hazard in mine:
                 until = hazard.writable if operand.writes else hazard.readable
                 if until > time and hazard.meets(operand.footprint, offset):
@@ -223,7 +223,7 @@ class Issuer:
             place = step.operands[operand.number]
             if place is None:
                 continue
-            offset = None if place.offset is None else place.offset.evaluate(lane.env)
+            offset = lane.place(place.buffer, place.offset)
             readable, writable = (done, done) if operand.writes else (0, end)
             lane.hazards.append(Hazard(place.buffer, operand.footprint, offset, readable, writable))
 

@@ -89,7 +89,7 @@ class Facts:
 
 def facts(var: str, delta: int, body: tuple[Step, ...], most: int = MOST_STRIDE) -> Facts:
     """About a loop whose ``var`` moves by ``delta`` in each iteration, over a stride of at most ``most``."""
-    synchronous = frozenset(_synchronous(body))
+    synchronous = frozenset(synchronous_buffers(body))
     stride = _stride(var, delta, body, synchronous, most)
     analysis = _Analysis({var: delta * stride}, synchronous)
     analysis.steps(body)
@@ -210,15 +210,15 @@ class _Analysis:
                 self.checks.append(Larger(index, tuple(steady), wanted == 0))
 
 
-def _synchronous(body: tuple[Step, ...]) -> Iterator[str]:
+def synchronous_buffers(body: tuple[Step, ...]) -> Iterator[str]:
     """The buffers of plain calls: only there does a place decide what waits for what."""
     for step in body:
         if isinstance(step, CallStep) and not step.instruction.is_async:
             yield from (o.buffer for o in step.operands if o is not None)
         elif isinstance(step, LoopStep | ParallelStep | AllocStep):
-            yield from _synchronous(step.body)
+            yield from synchronous_buffers(step.body)
         elif isinstance(step, WhenStep):
-            yield from _synchronous((*step.body, *step.otherwise))
+            yield from synchronous_buffers((*step.body, *step.otherwise))
 
 
 def _stride(var: str, delta: int, body: tuple[Step, ...], synchronous: frozenset[str], most: int) -> int:

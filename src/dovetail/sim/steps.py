@@ -38,6 +38,8 @@ class CallStep:
     written: int
     """The operand that is written."""
     text: str
+    number: int
+    """Its own among all calls of the nest."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,6 +110,7 @@ class _Builder:
     topology: Topology
     spread: frozenset[str]
     buffers: dict[str, AllocStep] = field(default_factory=dict)
+    calls: int = 0
 
     def storage(self, buffer: Buffer, body: tuple[Step, ...]) -> AllocStep:
         units = self.topology.totals[self.topology.owners[buffer.memory]] if buffer.name in self.spread else 1
@@ -152,7 +155,8 @@ class _Builder:
         operands = tuple(self.operand(o) if isinstance(o, Cell | Place) else None for o in call.operands)
         out = instruction.program.statements[-1].out.tensor
         written = next(n for n, o in enumerate(instruction.operands) if o.name == out)
-        return CallStep(call, instruction, params, operands, token, written, str(call))
+        self.calls += 1
+        return CallStep(call, instruction, params, operands, token, written, str(call), self.calls)
 
     def operand(self, operand: Cell | Place) -> OperandStep:
         storage = self.buffers[operand.buffer]

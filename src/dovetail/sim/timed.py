@@ -22,9 +22,11 @@ from dovetail.sim.clocks import Lane, Snapshot, snapshot
 from dovetail.sim.costs import Costs
 from dovetail.sim.issue import Event, Group, Issuer
 from dovetail.sim.lanes import fork, join
+from dovetail.sim.memo import Piece, again, begin, finish, piece
 from dovetail.sim.operands import target_shapes
-from dovetail.sim.repeat import MOST_STRIDE, Facts, facts
+from dovetail.sim.repeat import MOST_STRIDE, Facts, facts, synchronous_buffers
 from dovetail.sim.report import Timing, timing
+from dovetail.sim.special import Specials
 from dovetail.sim.steps import (
     AllocStep,
     BarrierStep,
@@ -56,7 +58,8 @@ def simulate_time(
     """How long ``nest`` takes on ``target``. ``close_loops=False`` steps through every iteration."""
     verify_nest(nest, nest_machine(target))
     arguments, body = prepare(nest, target, sizes or {})
-    runner = _Runner(target, close_loops, most_events, most_calls)
+    specials = Specials(frozenset(synchronous_buffers(body)))
+    runner = _Runner(target, close_loops, most_events, most_calls, specials)
     lane = Lane(0, {})
     for argument in arguments:
         runner.take(argument, [lane])
@@ -89,13 +92,21 @@ class _Rounds:
 class _Runner:
     """Walks the steps with all lanes side by side."""
 
-    def __init__(self, target: Target, close_loops: bool, most_events: int, most_calls: int) -> None:
+    def __init__(
+        self, target: Target, close_loops: bool, most_events: int, most_calls: int, specials: Specials
+    ) -> None:
         self.topology = topology(target)
         self.issuer = Issuer(target, self.topology, Costs(target_shapes(target)), most_events, most_calls)
         self.allocator = Allocator(target)
         self.close_loops = close_loops
         self.units = 1
         """At work in the parallel around."""
+        self.specials = specials
+        self.is_alone = close_loops
+        """Whether the lane that runs is the only one, and may do again what it did before."""
+        self.is_special = False
+        """Whether the values of all loops around are put in: the steps do the same whenever they are run."""
+        self._pieces: dict[int, Piece] = {}
         self._facts: dict[tuple[int, int, int], Facts] = {}
 
     @property
@@ -142,6 +153,14 @@ class _Runner:
             self.steps(step.otherwise, outside)
 
     def loop(self, step: LoopStep, lanes: list[Lane]) -> None:
+        if self.is_special:
+            number = lanes[0].number
+            rounds = _Rounds(step.var, 1, step.body, {number: 0}, {number: step.upper[0].const})
+            self.once((step,), lanes[0], step.var, lambda: self.rounds(rounds, lanes))
+            return
+        if self.is_alone and self.specials.pays((step,)):
+            self.special((step,), lanes[0], lanes[0].env, step.var)
+            return
         firsts, counts = {}, {}
         for lane in lanes:
             low = max([i.evaluate(lane.env) for i in step.lower])
@@ -189,23 +208,66 @@ class _Runner:
         lanes = fork(lane, weights, self.issuer.clocks, self.topology)
         firsts = {one.number: one.number for one in lanes}
         counts = {one.number: -(-(extent - one.number) // total) for one in lanes}
+        around, self.is_alone = self.is_alone, False
         self.rounds(_Rounds(step.var, total, step.body, firsts, counts), lanes)
+        self.is_alone = around
         join(lane, lanes, self.issuer.clocks)
 
     # -- iterations
 
     def rounds(self, rounds: _Rounds, lanes: list[Lane]) -> None:
         number, most = 0, max(rounds.counts.values())
+        around = self.is_special
         while number < most:
             active = [lane for lane in lanes if rounds.counts[lane.number] > number]
             for lane in active:
                 lane.env[rounds.var] = rounds.firsts[lane.number] + number * rounds.delta
-            self.steps(rounds.body, active)
+            if around and self.specials.pays(rounds.body):
+                self.special(rounds.body, active[0], {rounds.var: active[0].env[rounds.var]}, rounds.var)
+            else:
+                self.is_special = False
+                self.steps(rounds.body, active)
             number += 1
             if self.close_loops and number < most:
                 number += self.close(rounds, active, number)
+        self.is_special = around
         for lane in lanes:
             lane.env.pop(rounds.var, None)
+
+    def special(self, steps: tuple[Step, ...], lane: Lane, values: Mapping[str, int], name: str) -> None:
+        """``steps`` with ``values`` put in."""
+        found = self.specials.of(steps, values)
+        around, self.is_special = self.is_special, True
+        lane.move(found.shifts, 1)
+        if len(found.body) > 1:
+            self.once(found.body, lane, name, lambda: self.steps(found.body, [lane]))
+        else:
+            self.steps(found.body, [lane])
+        lane.move(found.shifts, -1)
+        self.is_special = around
+
+    def once(self, steps: tuple[Step, ...], lane: Lane, name: str, run: Callable[[], None]) -> None:
+        """``run`` the ``steps``, or do again what they did from the same state before."""
+        key = id(steps[0] if len(steps) == 1 else steps)
+        what = self._pieces.get(key)
+        if what is None:
+            what = self._pieces[key] = piece(steps)
+        if not what.is_remembered:
+            run()
+            return
+        clocks, start = self.issuer.clocks, lane.clock
+        levels = self.allocator.levels if what.has_buffers_inside else ()
+        under_way = what.under_way(lane, (lane.weight, self.units, *levels))
+        effect = what.effects.get((under_way, what.queues(clocks.free, start)))
+        if effect is None:
+            before = begin(clocks, lane)
+            run()
+            effect = finish(before, what, clocks, lane)
+            what.keep((under_way, what.queues(before.free, start)), effect)
+            return
+        what.found += 1
+        again(effect, what, clocks, lane)
+        self.mark(f"{name} as before", lane, start, effect.ticks)
 
     def close(self, rounds: _Rounds, active: list[Lane], number: int) -> int:
         """How many of the iterations after ``number`` were taken in one step, because they repeat earlier ones."""
@@ -222,7 +284,7 @@ class _Runner:
             times = self.alike(rounds, known, active, number, left // period)
             if times:
                 ticks = self.issuer.clocks.skip(active, before, times, known.moves, strides)
-                self.mark(rounds, active, now.base, ticks, times * period)
+                self.mark(_closed(times * period, rounds.var), active[0], now.base, ticks)
                 rounds.before, rounds.patience = None, 1
                 return times * period
         elif before is not None and known.only_starts and len(active) == 1 and (ticks := now.queued(before)) > 0:
@@ -230,7 +292,7 @@ class _Runner:
             times = self.unhindered(rounds, active[0], number, times * period) // period
             if times:
                 self.issuer.clocks.queue(active[0], before, times, ticks)
-                self.mark(rounds, active, now.base, ticks * times, times * period)
+                self.mark(_closed(times * period, rounds.var), active[0], now.base, ticks * times)
                 rounds.before, rounds.patience = None, 1
                 return times * period
         if before is None or strides >= rounds.patience:
@@ -267,11 +329,10 @@ class _Runner:
         lane.env[rounds.var] = here
         return most
 
-    def mark(self, rounds: _Rounds, active: list[Lane], start: int, ticks: int, iterations: int) -> None:
+    def mark(self, text: str, lane: Lane, start: int, ticks: int) -> None:
         issuer = self.issuer
         if len(issuer.events) < issuer.most_events:
-            text = f"{iterations} iterations of {rounds.var} like those before"
-            issuer.events.append(Event(text, "repeats", active[0].number, start, start + ticks, is_repeat=True))
+            issuer.events.append(Event(text, "repeats", lane.number, start, start + ticks, is_repeat=True))
 
     def facts(self, body: tuple[Step, ...], var: str, delta: int, most_stride: int) -> Facts:
         key = (id(body), delta, most_stride)
@@ -279,6 +340,10 @@ class _Runner:
         if found is None:
             found = self._facts[key] = facts(var, delta, body, most_stride)
         return found
+
+
+def _closed(iterations: int, var: str) -> str:
+    return f"{iterations} iterations of {var} like those before"
 
 
 def _longest_stride(iterations: int) -> int:
