@@ -129,8 +129,9 @@ class Holds:
         self.origin(live.hold, frame).before += first
         ahead = following(rings)
         exists = tuple(c.substitute(ahead) for c in frame.exists)
-        next_one = When((is_not_last(rings), *exists), self.copy_in(live, frame, ahead))
-        return [*_when(frame.exists, _waits(first, token)), next_one]
+        after = self.copy_in(live, frame, ahead)
+        next_one = When((is_not_last(rings), *exists), after)
+        return [*_when(frame.exists, _waits((*first, *after), token)), next_one]
 
     def copy_in(self, live: Live, frame: Frame, values: Mapping[str, Index]) -> tuple[Node, ...]:
         """The fill of where loops have these values."""
