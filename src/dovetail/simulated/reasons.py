@@ -11,6 +11,7 @@ from dovetail.ir.fit import Fit, Misfit
 from dovetail.ir.index import Access
 from dovetail.ir.plan import Plan
 from dovetail.ir.program import Program
+from dovetail.mapping.candidates import FINITE
 from dovetail.mapping.find import find_mappings
 from dovetail.schedule.placed.choose import only
 from dovetail.schedule.placed.lower import placed_nest
@@ -25,7 +26,7 @@ def reasons(program: Program, target: Target, statements: Sequence[int]) -> dict
     """For each of ``statements``, in a line or two, what keeps it from the machine."""
     if not statements:
         return {}
-    found = find_mappings(program, target, nodes=False)
+    found = find_mappings(program, target, nodes=False, allow=frozenset({FINITE}))
     return {n: _reason(program, target, n, found.fits, found.misfits) for n in statements}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import prod
 
 from dovetail.base.dtypes import DType
@@ -13,6 +14,13 @@ def start_unit(target: Target, memory: str, dtype: DType) -> int:
     """An operand in ``memory`` starts at multiples of so many elements; 1 where data is not placed."""
     found = target.memory(memory)
     return max(1, found.align // dtype.bytes) if found.kind is MemoryKind.SCRATCHPAD else 1
+
+
+@lru_cache(maxsize=256)
+def takes_rows_only(target: Target, memory: str) -> bool:
+    """Whether every copy from and to a memory has one loop, so that each row is a call of its own."""
+    copies = [i for i in target.instructions if i.is_copy and any(o.memory == memory for o in i.operands)]
+    return all(len(i.program.statements[0].loops) < 2 for i in copies)
 
 
 def up(number: int, unit: int) -> int:

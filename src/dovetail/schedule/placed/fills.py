@@ -15,7 +15,8 @@ from itertools import product
 from dovetail.base.errors import PlanError
 from dovetail.ir.index import Access, Condition, Index, constant, variable
 from dovetail.ir.nest import Call, Loop, Node, Place, Start, When
-from dovetail.schedule.placed.moves import Line, Move, Side, best_move
+from dovetail.schedule.placed.alignment import start_unit
+from dovetail.schedule.placed.moves import Line, Move, Side, best_move, is_misaligned
 from dovetail.schedule.placed.standing import Ranges, Spot, Standing, lower, span, upper
 from dovetail.schedule.placed.storage import Axis, Store, across, coordinate
 from dovetail.targets.model import Target
@@ -311,6 +312,15 @@ class Mover:
         apart = ", ".join(
             f"{line.extent} of them {line.near} and {line.far} apart" for line in lines if line.extent > 1
         )
+        if is_misaligned(lines, near.side, far.side, self.target, fills):
+            placed = [side for side in (near.side, far.side) if start_unit(self.target, side.memory, side.dtype) > 1]
+            starts = (f"{self.target.memory(side.memory).align} bytes in '{side.memory}'" for side in placed)
+            return PlanError(
+                f"no copy from '{source.memory}' to '{sink.memory}' moves '{near.access}' in aligned parts",
+                where=f"target '{self.target.name}'",
+                why=f"operands start at multiples of {' and '.join(starts)}",
+                hint="a smaller 'align' of the [[memory]], or a copy of more dimensions",
+            )
         return PlanError(
             f"no copy from '{source.memory}' to '{sink.memory}' moves '{near.access}'",
             where=f"target '{self.target.name}'",

@@ -82,6 +82,12 @@ def best_move(
     return found
 
 
+def is_misaligned(lines: tuple[Line, ...], near: Side, far: Side | None, target: Target, fills: bool) -> bool:
+    """Whether there would be a way if operands could start anywhere."""
+    movers = _movers(target, "")
+    return any(True for instruction in movers for _ in _moves(instruction, lines, near, far, fills))
+
+
 def _starts_suit(move: Move, lines: Sequence[Line], unit: int, side: int) -> bool:
     """Whether all calls start at multiples of ``unit`` on one side, if the whole does."""
     moving = [*move.around, *(line for line in lines if line.is_shifted and side == 0)]

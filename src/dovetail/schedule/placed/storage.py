@@ -22,7 +22,7 @@ from dovetail.base.errors import PlanError
 from dovetail.ir.index import Access, Index, constant
 from dovetail.ir.interval import interval
 from dovetail.ir.nest import Buffer, Place
-from dovetail.schedule.placed.alignment import start_unit, up
+from dovetail.schedule.placed.alignment import start_unit, takes_rows_only, up
 from dovetail.schedule.placed.standing import Ranges, Spot, span
 from dovetail.targets.model import Instruction, Layout, Target
 
@@ -153,10 +153,11 @@ def store_for(
 
     The image where the instruction can walk it, packed otherwise."""
     unit = start_unit(target, wanted.memory, wanted.dtype)
-    axes = _image(wanted, here, leaf, sizes, ranges, unit) if not wanted.is_block else None
+    rows = unit > 1 and takes_rows_only(target, wanted.memory)
+    axes = _image(wanted, here, leaf, sizes, ranges, unit, rows) if not wanted.is_block else None
     if axes is None:
         axes = _packed(wanted, here, leaf, sizes, ranges, unit)
-    store = _store(name, wanted, axes, target, copies, _aligned(axes, wanted, here, leaf, unit), unit)
+    store = _store(name, wanted, axes, target, copies, _aligned(axes, wanted, here, leaf, unit, rows), unit)
     strides = None if wanted.is_block else walk_strides(store, wanted, leaf)
     if not wanted.is_block and (strides is None or not _suits(wanted, strides, leaf)):
         raise PlanError(
@@ -226,7 +227,7 @@ def _speed(axis: Axis, loop: str, access: Access) -> int:
 
 
 def _image(
-    wanted: Wanted, here: Spot, leaf: Spot, sizes: tuple[int, ...], ranges: Ranges, unit: int
+    wanted: Wanted, here: Spot, leaf: Spot, sizes: tuple[int, ...], ranges: Ranges, unit: int, rows: bool
 ) -> tuple[Axis, ...] | None:
     """An axis for each dimension; None where the instruction would not find its operand so."""
     axes: list[Axis] = []
@@ -244,7 +245,7 @@ def _image(
         if extent > 1 or needles:
             axes.append(Axis(extent, _unit(rank, dimension), dimension, needle=next(iter(needles), -1)))
     ordered = _ordered(axes + _repeated(wanted, leaf, rank), wanted)
-    trial = _store("", wanted, ordered, None, 1, _aligned(ordered, wanted, here, leaf, unit))
+    trial = _store("", wanted, ordered, None, 1, _aligned(ordered, wanted, here, leaf, unit, rows))
     strides = walk_strides(trial, wanted, leaf)
     if strides is None or not _suits(wanted, strides, leaf):
         return None
@@ -310,15 +311,28 @@ def _ordered(axes: list[Axis], wanted: Wanted) -> tuple[Axis, ...]:
     return tuple(sorted(axes, key=rank))
 
 
-def _aligned(axes: tuple[Axis, ...], wanted: Wanted, here: Spot, leaf: Spot, unit: int) -> tuple[int, ...]:
-    """Strides, innermost last, such that every call starts at a multiple of ``unit``; dense where that is so anyway."""
+def _aligned(axes: tuple[Axis, ...], wanted: Wanted, here: Spot, leaf: Spot, unit: int, rows: bool) -> tuple[int, ...]:
+    """Strides, innermost last, such that every call starts at a multiple of ``unit``; dense where that is so anyway.
+
+    With ``rows`` so do all rows, where the instruction does not insist on another distance."""
     found: list[int] = []
     step = 1
     for axis in reversed(axes):
-        step = step if step * _grain(axis, wanted, here, leaf) % unit == 0 else up(step, unit)
+        grain = _grain(axis, wanted, here, leaf)
+        if rows and found and not _is_insisted(axis, axes, wanted):
+            grain = 1
+        step = step if step * grain % unit == 0 else up(step, unit)
         found.insert(0, step)
         step *= axis.extent
     return tuple(found)
+
+
+def _is_insisted(axis: Axis, axes: tuple[Axis, ...], wanted: Wanted) -> bool:
+    """Whether the distance along an axis is the instruction's to say, or follows from that along another."""
+    if axis.needle < 0:
+        return False
+    named = bool(wanted.strides) and isinstance(wanted.strides[axis.needle], str)
+    return not named or sum(other.needle == axis.needle for other in axes) > 1
 
 
 def _grain(axis: Axis, wanted: Wanted, here: Spot, leaf: Spot) -> int:
