@@ -190,7 +190,10 @@ class Mover:
             found = span(near.access.indices[axis.dimension], near.spot, sizes[axis.dimension], self.ranges)
             return self._cases(found.low, 1, found.valid)
         standing = near.spot[axis.loop]
-        blocks = next((n for n, a in enumerate(near.store.axes) if a.loop == axis.loop and a.part > 1), None)
+        if axis.is_inner and axis.extent == 1:
+            return (Edge((), constant(0), (constant(1),)),)
+        parts = (n for n, a in enumerate(near.store.axes) if a.loop == axis.loop and not a.is_inner)
+        blocks = next(parts) if axis.is_inner else None
         if axis.part > 1:
             counts = tuple((v + (axis.part - 1)) // axis.part for v in standing.valid(self.ranges))
             return (Edge((), constant(0), counts),)
