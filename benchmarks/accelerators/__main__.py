@@ -26,6 +26,7 @@ ScaleSimOption = Annotated[
     Path | None, typer.Option("--scalesim", help="the Python of a venv with SCALE-Sim, to run it")
 ]
 BudgetOption = Annotated[float, typer.Option("--budget", help="seconds of search for each case; 0: the default plan")]
+CertifyOption = Annotated[bool, typer.Option("--certify", help="certify the plans that are timed, too")]
 PIPE_COLUMNS = 140
 T = TypeVar("T")
 
@@ -35,7 +36,8 @@ def main(
     json: JsonOption = None,
     quick: QuickOption = False,
     scalesim: ScaleSimOption = None,
-    budget: BudgetOption = 10.0,
+    budget: BudgetOption = 5.0,
+    certify: CertifyOption = False,
 ) -> None:
     """Exit with 1 where a bar is missed."""
     wanted = [name for name in only.split(",") if name] or list(SECTIONS)
@@ -51,7 +53,7 @@ def main(
             with json.open("a", encoding="utf-8") as file:
                 file.write(json_lines.dumps({"part": name, **json_row(found)}) + "\n")
 
-    for section in Runner(_progress, seen, quick, scalesim, budget).run(wanted):
+    for section in Runner(_progress, seen, quick, scalesim, budget, certify).run(wanted):
         sections.append(section)
         show(section, console)
     console.print()

@@ -11,11 +11,14 @@ from benchmarks.accelerators.cases import Case
 from dovetail.base.errors import DovetailError
 from dovetail.ir.plan import Plan
 from dovetail.ir.program import Program
+from dovetail.schedule.placed.predict import predict
 from dovetail.sim.report import Timing
 from dovetail.sim.timed import simulate_time
 from dovetail.simulated.kernel import SimulatedKernel
+from dovetail.simulated.lowered import lowered
 from dovetail.simulated.search import searched_plan
 from dovetail.targets.load import load_target
+from dovetail.targets.model import Target
 from dovetail.tune.search import Budget
 
 PEAK = {"sw26010": 256, "npu-mv": 4096, "systolic16": 256}
@@ -55,22 +58,24 @@ class Row:
         return abs(self.predicted - self.cycles) / self.cycles
 
 
-def measured(case: Case, budget: float) -> Row:
-    """Search a plan of ``case`` for ``budget`` seconds (0: the default plan), compile it and time it."""
+def measured(case: Case, budget: float, certify: bool = False) -> Row:
+    """Search a plan of ``case`` for ``budget`` seconds (0: the default plan) and time it; compile it if ``certify``."""
     peer = case.hand() if case.hand else None
-    program = dovetail.program(case.text)
+    program, target = dovetail.program(case.text), load_target(case.target)
     begun = time.perf_counter()
     try:
-        plan = searched_plan(program, load_target(case.target), Budget(budget)).best if budget else None
+        plan = searched_plan(program, target, Budget(budget) if budget else Budget(candidates=1)).best
         searched = time.perf_counter() - begun
-        kernel = compiled(program, case.target, plan)
+        machine, nest = lowered(program, plan, target)
+        if certify:
+            compiled(program, case.target, plan)
     except DovetailError as error:
         return Row(case, peer=peer, error=str(error).splitlines()[0])
-    searched = searched if budget else kernel.seconds["plan"]
     begun = time.perf_counter()
-    timing = simulate_time(kernel.last.nest, kernel.last.machine)
+    timing = simulate_time(nest, machine)
     simulated = time.perf_counter() - begun
-    return Row(case, timing.cycles, kernel.predicted_cycles, peer, searched, simulated, _busy(case, timing))
+    predicted = predict(nest, machine).cycles
+    return Row(case, timing.cycles, predicted, peer, searched, simulated, _busy(target, timing))
 
 
 def compiled(program: Program, target: str | Path, plan: Plan | None = None) -> SimulatedKernel:
@@ -80,7 +85,7 @@ def compiled(program: Program, target: str | Path, plan: Plan | None = None) -> 
     return kernel
 
 
-def _busy(case: Case, timing: Timing) -> float:
+def _busy(target: Target, timing: Timing) -> float:
     """Of the unit with the products: the most used of those that are no copy engines."""
-    multiplying = {i.unit for i in load_target(case.target).instructions if not i.is_async}
+    multiplying = {i.unit for i in target.instructions if not i.is_async}
     return max((u.busy_cycles for u in timing.units if not u.is_engine and u.name in multiplying), default=0.0)
