@@ -18,8 +18,8 @@ from dovetail.targets.load import load_target
 NETWORKS = ("vgg16", "resnet50_convs", "yolov2")
 SERIAL = Path(__file__).parent / "systolic16-serial-calc.toml"
 LARGE = (
-    Gemm(512, 512, 512),
     Gemm(1024, 1024, 1024),
+    Gemm(512, 512, 512),
     Gemm(2048, 512, 512),
     Gemm(512, 2048, 512),
     Gemm(512, 512, 2048),
