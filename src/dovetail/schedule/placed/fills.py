@@ -147,7 +147,7 @@ class Mover:
         found: list[Condition] = []
         bases = {name: standing.base for name, standing in near.spot.items()}
         for dimension, index in enumerate(near.access.indices):
-            if self.guarded and not any(axis.steps[dimension] for axis in near.store.axes):
+            if self.guarded and not any(_clips(axis, dimension) for axis in near.store.axes):
                 low = index.substitute(bases)
                 found += [Condition(end) for end in (low, constant(sizes[dimension] - 1) - low)]
         return tuple(c for c in found if lower(c.index, self.ranges) < 0)
@@ -215,7 +215,7 @@ class Mover:
 
     def _padded(self, near: Held, axis: Axis, valid: tuple[Index, ...], sizes: tuple[int, ...]) -> tuple[Edge, ...]:
         """A packed axis, clipped where the dimension it walks ends, if points may be missing."""
-        if not self.guarded:
+        if not self.guarded or axis.extent == 1:
             return (Edge((), constant(0), valid),)
         for dimension, step in enumerate(axis.steps):
             index = near.access.indices[dimension]
@@ -247,7 +247,7 @@ class Mover:
         if isinstance(far, Whole):
             return sum(step * stride for step, stride in zip(axis.steps, far.strides, strict=True))
         pairs = zip(far.store.axes, far.store.strides, strict=True)
-        return sum(stride * across(axis, other, far.store) for other, stride in pairs)
+        return sum(stride * across(axis, other, far.store, near.access, near.spot) for other, stride in pairs)
 
     def _far_place(self, near: Held, far: Held | Whole, at: Mapping[int, Index]) -> Place:
         """Where the element of ``near`` at these coordinates lies on the other side."""
@@ -262,7 +262,7 @@ class Mover:
         for number, other in enumerate(far.store.axes):
             place = coordinate(other, near.access, far.spot, near.spot)
             for n, value in at.items():
-                place += value * across(near.store.axes[n], other, far.store)
+                place += value * across(near.store.axes[n], other, far.store, near.access, near.spot)
             found[number] = place
         return far.store.place(found, far.copy)
 
@@ -330,3 +330,8 @@ class Mover:
             why=f"it would move {source.dtype} to {sink.dtype}, {apart or 'one element'}",
             hint="a copy instruction with named distances for both sides",
         )
+
+
+def _clips(axis: Axis, dimension: int) -> bool:
+    """Whether copies along an axis are cut where a dimension ends."""
+    return axis.dimension == dimension or (axis.extent > 1 and bool(axis.steps[dimension]))

@@ -203,7 +203,8 @@ def _told(
         if side.layout is not None:
             told: dict[str, int] | None = {} if _block_suits(taken, access, lines, side.layout) else None
         else:
-            told = _operand_told(operand, apart, [_extent(taken[str(i.terms[0][0])]) for i in access.indices])
+            groups = [taken[str(i.terms[0][0])] for i in access.indices]
+            told = _operand_told(operand, apart, list(map(_extent, groups))) if _is_even(operand, groups) else None
         if told is None or any(strides.get(name, value) != value for name, value in told.items()):
             return None
         strides |= told
@@ -276,6 +277,11 @@ def _period(layout: Layout, element: str) -> int:
             if isinstance(atom, Quotient | Remainder) and element in atom.index.names():
                 found = lcm(found, atom.divisor)
     return found
+
+
+def _is_even(operand: Operand, groups: Sequence[tuple[Line, ...]]) -> bool:
+    """Whether distances are the same in every call: those of a dense operand follow from its inner extents."""
+    return bool(operand.strides) or all(line.is_full for group in groups[1:] for line in group)
 
 
 def _operand_told(operand: Operand, apart: Sequence[int], extents: Sequence[int]) -> dict[str, int] | None:

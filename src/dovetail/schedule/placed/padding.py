@@ -26,12 +26,17 @@ def leaf_shape(site: Site, leaf: Leaf) -> TileShape:
 
 
 def exact_loops(site: Site, leaf: Leaf) -> frozenset[str]:
-    """Loops of the statement that a call does whole, even where they end before."""
+    """Loops of the statement that a call does whole, even where they end before.
+
+    Among them the inner ones of a dense operand, whose rows lie as far apart as they are long."""
     shape, bound = leaf_shape(site, leaf), dict(leaf.bound)
     found: set[str] = set()
     for loop in shape.loops:
         group = bound[loop.name]
         found |= set(group if loop.is_exact else group[1:])
+    for wanted in site.operands(leaf):
+        if wanted.layout is None and not wanted.strides:
+            found.update(loop for group in wanted.needles[1:] for loop in group)
     return frozenset(found)
 
 

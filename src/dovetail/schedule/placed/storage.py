@@ -185,19 +185,31 @@ def coordinate(axis: Axis, access: Access, here: Spot | None, there: Spot) -> In
     return place if here is None else place - index.substitute({name: s.base for name, s in here.items()})
 
 
-def across(near: Axis, far: Axis, store: Store) -> int:
-    """Places along ``far``, an axis of ``store``, for one along ``near``, an axis of the same tensor elsewhere."""
+def across(near: Axis, far: Axis, store: Store, access: Access, spot: Spot) -> int:
+    """Places along ``far``, an axis of ``store``, for one along ``near``, an axis of the same tensor elsewhere.
+
+    ``spot`` is where the region of ``near`` is touched from."""
     if not far.loop:
         return near.steps[far.dimension]
-    if near.loop != far.loop:
+    loop = near.loop or _only_loop(near, access, spot)
+    if loop != far.loop:
         return 0
-    inner = next((axis.extent for axis in store.axes if axis.is_inner and axis.loop == far.loop), 0)
-    is_short = near.is_inner or (near.part == 1 and near.needle >= 0)
+    inner = next((axis.extent for axis in store.axes if axis.is_inner and axis.loop == loop), 0)
+    is_short = near.is_inner or not near.loop or (near.part == 1 and near.needle >= 0)
     if not inner:
         return near.part
     if is_short and near.extent > inner:
-        raise PlanError(f"parts of {inner} of '{far.loop}' in '{store.buffer.memory}' are copied {near.extent} at once")
+        raise PlanError(f"parts of {inner} of '{loop}' in '{store.buffer.memory}' are copied {near.extent} at once")
     return int(is_short) if far.is_inner else 0 if is_short else near.part // far.part
+
+
+def _only_loop(near: Axis, access: Access, spot: Spot) -> str:
+    """The loop that an axis along a dimension runs over."""
+    index = access.indices[near.dimension]
+    moving = [str(loop) for loop, _ in index.terms if spot[str(loop)].left > 1]
+    if len(moving) > 1 or any(index.coefficient(loop) > 1 for loop in moving):
+        raise PlanError(f"'{access}' is held by loops, and copied by its dimensions", hint="another memory for it")
+    return moving[0] if moving else ""
 
 
 def walk_strides(store: Store, wanted: Wanted, leaf: Spot) -> tuple[int, ...] | None:
