@@ -93,11 +93,11 @@ class Mover:
         move = best_move(lines, near.side, None, self.target, True)
         if move is not None:
             return self._nodes(move, near, edges, {}, lambda at: None, "")
-        move = best_move(lines, near.side, zero.side, self.target, True)
+        move = best_move(lines, near.side, zero.side, self.target, True) if self.target.host is not None else None
         if move is None:
             what = f"nothing sets '{near.store.buffer.memory}' to zero"
             why = f"edges of '{near.store.tensor}' are padded there"
-            hint = "an instruction whose program is y[...] = 0, or a copy whose distances may be 0"
+            hint = "an instruction whose program is y[...] = 0, or a copy whose distances may be 0 and a host unit"
             raise PlanError(what, where=f"target '{self.target.name}'", why=why, hint=hint)
         return self._nodes(move, near, edges, {}, lambda at: Place(zero.name, (constant(0),)), "")
 

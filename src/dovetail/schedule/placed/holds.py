@@ -14,7 +14,7 @@ from dovetail.ir.program import Combine, Role, Statement
 from dovetail.schedule.placed.fills import Held, Mover, Whole
 from dovetail.schedule.placed.frame import Frame, Live, Ring, Site, following, is_not_last, number_of
 from dovetail.schedule.placed.moves import Side
-from dovetail.schedule.placed.padding import padded_axes
+from dovetail.schedule.placed.padding import exact_loops, padded_axes
 from dovetail.schedule.placed.paths import lies_in, path
 from dovetail.schedule.placed.shape import accesses_of, leaves_of
 from dovetail.schedule.placed.storage import Wanted, store_for
@@ -70,6 +70,10 @@ class Holds:
         number = leaf.statement
         here = frame.spots[number]
         left = {name: replace(s, left=self.site.lefts[number][name]) for name, s in here.items()}
+        for name in sorted(exact_loops(self.site, leaf) & wanted.access.names()):
+            if here[name].left % left[name].left:
+                what = f"'{hold}' has {here[name].left} of '{name}', for calls that each do {left[name].left}"
+                raise PlanError(what, hint=f"a tile of '{name}' around it by a multiple of {left[name].left}")
         rings = self.rings(hold, frame)
         copies = 2 if hold.twice and rings else 1
         name = self.site.fresh(hold.tensor)
