@@ -15,6 +15,8 @@ from dovetail.sim.costs import Footprint
 
 Resource = tuple[str, str, int]
 """Kind ("unit", "engine", "memory"), name, and which of them."""
+FAR = 1 << 62
+"""Later than anything."""
 
 
 @dataclass(slots=True)
@@ -101,6 +103,8 @@ class Clocks:
     uses: dict[Resource, int] = field(default_factory=dict)
     """How often each was used, those of loops that were taken in one step not counted."""
     end: int = 0
+    margin: int = FAR
+    """How long calls have waited for their pipe at least; negative where a pipe waited for a call."""
     counts: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def servers(self, key: Resource, count: int) -> list[int]:
@@ -130,6 +134,8 @@ class Clocks:
                 if hazard.offset is not None:
                     hazard.offset += (moves.get(hazard.buffer) or 0) * steps * times
         self.repeat(lanes, before, times)
+        if ticks:
+            self.end = max([self.end, *(h.writable for lane in lanes for h in lane.hazards)])
         return ticks
 
     def queue(self, lane: Lane, before: Snapshot, times: int, ticks: int) -> None:
@@ -145,9 +151,11 @@ class Clocks:
     def repeat(self, lanes: list[Lane], before: Snapshot, times: int) -> None:
         """The counts, and the end, after ``times`` more of what was done since ``before``.
 
-        Of what was done, all that ends behind its lane's clock is known there."""
-        for lane in lanes:
-            self.end = max([self.end, lane.clock, *lane.tokens.values(), *(h.writable for h in lane.hazards)])
+        Of what was done, all that ends behind its lane's clock is known there: by tokens that were used since, and
+        by hazards, which are all of calls made since when the clock has moved."""
+        for lane, tokens in zip(lanes, before.tokens, strict=True):
+            later = [time for name, time in lane.tokens.items() if lane.handled[name] != tokens[name][1]]
+            self.end = max([self.end, lane.clock, *later])
         for key, number in self.counts.items():
             self.counts[key] = number + (number - before.counts.get(key, 0)) * times
 

@@ -23,6 +23,8 @@ TICKS = 3840
 """Per cycle; the costs that occur most, halves to 256ths, thirds and fifths of a cycle, are whole ticks."""
 _MOST_ELEMENTS = 1 << 18
 """Larger footprints are compared by their first and last element only."""
+_MOST_BITS = 1 << 23
+"""Footprints that are spread further are compared element by element."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,6 +37,7 @@ class Footprint:
     strides: tuple[int, ...]
     _meets: dict[tuple[Footprint, int], bool] = field(default_factory=dict)
     _columns: list[tuple[int, int, int]] = field(default_factory=list)
+    _bits: list[int] = field(default_factory=list)
 
     def meets(self, other: Footprint, distance: int) -> bool:
         """Whether ``other``, ``distance`` elements further on, shares an element with this one."""
@@ -75,7 +78,26 @@ class Footprint:
     def _overlap(self, other: Footprint, distance: int) -> bool:
         if prod(self.extents) > _MOST_ELEMENTS or prod(other.extents) > _MOST_ELEMENTS:
             return True
-        return bool(np.isin(_places(self), _places(other) + distance).any())
+        if not (self.has_bits and other.has_bits):
+            return bool(np.isin(_places(self), _places(other) + distance).any())
+        further = other.low + distance - self.low
+        mine, others = self.bits >> max(further, 0), other.bits >> max(-further, 0)
+        return mine & others != 0
+
+    @property
+    def has_bits(self) -> bool:
+        """Whether it is small enough to be compared as ``bits``."""
+        return self.high - self.low <= _MOST_BITS and prod(self.extents) <= _MOST_ELEMENTS
+
+    @property
+    def bits(self) -> int:
+        """A bit for each element from the lowest to the highest, set where it is covered."""
+        if not self._bits:
+            found = int(all(self.extents))
+            for extent, stride in zip(self.extents, self.strides, strict=True):
+                found = _repeated(found, extent, abs(stride))
+            self._bits.append(found)
+        return self._bits[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +171,16 @@ def cost_ticks(instruction: Instruction, field_name: str, values: Mapping[str, i
         what = f"{instruction.name} takes {cycles:g} cycles" + (f" with {given}" if given else "")
         raise TargetError(what, where=where, hint=hint)
     return round(cycles * TICKS)
+
+
+def _repeated(bits: int, times: int, distance: int) -> int:
+    """``bits`` as often as that, each time ``distance`` further on."""
+    found, done = bits, 1
+    while done < times:
+        more = min(done, times - done)
+        found |= found << (more * distance)
+        done += more
+    return found
 
 
 def _places(footprint: Footprint) -> npt.NDArray[np.int64]:

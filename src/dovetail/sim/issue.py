@@ -111,6 +111,7 @@ class Issuer:
         servers, waiting, engines = self.pipe(name, instruction.is_async, group, lane, share)
         server = servers.index(min(servers))
         start = max(issued, servers[server])
+        self.clocks.margin = min(self.clocks.margin, servers[server] - issued)
         end = max(start + cost.busy * waiting, self.move(cost, step, group, lane, weight, share, start))
         servers[server] = end
         done = max(end, start + cost.busy * (waiting - 1) + cost.latency)

@@ -183,7 +183,8 @@ class _Putter:
             return ()
         if any(i.terms for i in (*lower, *upper)):
             self.enter(step.var, None, (low, high))
-            return (LoopStep(step.var, lower, upper, step.step, step.down, self.put(step.body)),)
+            body = self.put(step.body)
+            return (LoopStep(step.var, lower, upper, step.step, step.down, body),) if body else ()
         count = (high - low) // step.step + 1
         first, delta = (low + (count - 1) * step.step, -step.step) if step.down else (low, step.step)
         if count == 1:
@@ -191,7 +192,8 @@ class _Putter:
             return self.put(step.body)
         index = None if (first, delta) == (0, 1) else Index(((step.var, delta),), first)
         self.enter(step.var, index, (0, count - 1))
-        return (LoopStep(step.var, (ZERO,), (constant(count),), 1, False, self.put(step.body)),)
+        body = self.put(step.body)
+        return (LoopStep(step.var, (ZERO,), (constant(count),), 1, False, body),) if body else ()
 
     def enter(self, var: str, value: Index | None, span: tuple[int, int]) -> None:
         """Into a loop; what is known of atoms does not hold where a loop of the same name counts otherwise."""

@@ -22,8 +22,9 @@ from dovetail.sim.clocks import Lane, Snapshot, snapshot
 from dovetail.sim.costs import Costs
 from dovetail.sim.issue import Event, Group, Issuer
 from dovetail.sim.lanes import fork, join
-from dovetail.sim.memo import Piece, again, begin, finish, piece
+from dovetail.sim.memo import Piece, State, again, begin, finish, piece, used
 from dovetail.sim.operands import target_shapes
+from dovetail.sim.reach import Reach
 from dovetail.sim.repeat import MOST_STRIDE, Facts, facts, synchronous_buffers
 from dovetail.sim.report import Timing, timing
 from dovetail.sim.special import Specials
@@ -106,6 +107,7 @@ class _Runner:
         """Whether the lane that runs is the only one, and may do again what it did before."""
         self.is_special = False
         """Whether the values of all loops around are put in: the steps do the same whenever they are run."""
+        self.reach = Reach(specials, self.issuer.costs)
         self._pieces: dict[int, Piece] = {}
         self._facts: dict[tuple[int, int, int], Facts] = {}
 
@@ -257,17 +259,33 @@ class _Runner:
             return
         clocks, start = self.issuer.clocks, lane.clock
         levels = self.allocator.levels if what.has_buffers_inside else ()
-        under_way = what.under_way(lane, (lane.weight, self.units, *levels))
-        effect = what.effects.get((under_way, what.queues(clocks.free, start)))
-        if effect is None:
-            before = begin(clocks, lane)
-            run()
-            effect = finish(before, what, clocks, lane)
-            what.keep((under_way, what.queues(before.free, start)), effect)
+        around = (lane.weight, self.units, *levels, what.under_way(lane, self.reach))
+        if self.recall(what, lane, around):
+            self.mark(f"{name} as before", lane, start, lane.clock - start)
             return
+        before = begin(what, clocks, lane)
+        run()
+        if not what.resources:
+            what.learn(used(before, clocks))
+        base = what.queue(before.free, start) if clocks.margin >= 0 else None
+        if base is not None:
+            state = (around, what.queues(before.free, base))
+            what.queued[state] = finish(before, what, clocks, lane, self.reach, base)
+        else:
+            what.keep((around, what.queues(before.free, start)), finish(before, what, clocks, lane, self.reach, start))
+
+    def recall(self, what: Piece, lane: Lane, around: State) -> bool:
+        """Do again what a piece did from this state, if it is known."""
+        clocks, start = self.issuer.clocks, lane.clock
+        base = what.queue(clocks.free, start)
+        effect = None if base is None else what.queued.get((around, what.queues(clocks.free, base)))
+        if effect is None or base is None or effect.margin + base - start < 0:
+            base, effect = start, what.effects.get((around, what.queues(clocks.free, start)))
+        if effect is None:
+            return False
         what.found += 1
-        again(effect, what, clocks, lane)
-        self.mark(f"{name} as before", lane, start, effect.ticks)
+        again(effect, what, clocks, lane, base)
+        return True
 
     def close(self, rounds: _Rounds, active: list[Lane], number: int) -> int:
         """How many of the iterations after ``number`` were taken in one step, because they repeat earlier ones."""

@@ -132,3 +132,66 @@ class Maker:
             return call("clear", sums)
         first, second = (place("s", self.index(names, "s"), 0, 0) for _ in range(2))
         return call("multiply", sums, first, second)
+
+
+class Rows:
+    """One nest per seed in the manner of a padded convolution: blocks by rows and columns, the next block's data
+    fetched ahead across the end of a row, other copies at the edges, buffers in turn, products guarded at the edges."""
+
+    def __init__(self, seed: int, most: int = 9) -> None:
+        self.random = random.Random(seed)
+        self.rows, self.columns = (self.random.randint(2, most) for _ in range(2))
+        self.taps, self.block = self.random.randint(1, 3), self.random.randint(1, 4)
+        self.pad = self.random.randint(0, self.taps - 1)
+        self.turns = self.random.choice((1, 2, 2))
+        self.batch = self.random.choice((1, 1, 3, 9))
+
+    def nest(self) -> Nest:
+        p, q = variable("p"), variable("q")
+        count = p * self.columns + q
+        ahead = (p + (q + 1) // self.columns) % self.rows, (q + 1) % self.columns
+        more = When((Condition(-count + self.rows * self.columns - 2),), self.fetch(*ahead))
+        parts: list[Node] = [Wait("x"), more, self.products(p, q)]
+        if self.random.random() < 0.7:
+            parts.insert(self.random.randint(0, 2), call("clear", place("acc", q % self.turns * 4, 0, 0)))
+        parts += self.store(p, q)
+        parts.insert(self.random.choice((0, len(parts) - 1)), When((Condition(count - 1),), (Wait("y"),)))
+        body = loop("p", self.rows, loop("q", self.columns, *parts))
+        whole = alloc(_HELD, *self.fetch(constant(0), constant(0)), body, Wait("y"))
+        return Nest(product_arguments(64, 64, 64), (), (whole,), ("y",))
+
+    def fetch(self, row: Index, column: Index) -> tuple[Node, ...]:
+        """Copies of the rows of a block that lie inside, by the four cases of its first row and column."""
+        first, left = row * self.block - self.pad, column * self.block - self.pad
+        reach = self.block + self.taps - 1
+        found: list[Node] = []
+        for above in (False, True):
+            for beside in (False, True):
+                start: Index = -first if above else constant(0)
+                ends = (constant(reach), -first + self.rows * self.block)
+                width = (constant(4), left + reach if beside else -left + self.columns * self.block)
+                tile = place("s", column % self.turns * 8 + variable("c"), 0, 0)
+                source = place("a", (variable("c") + first) * 4, "b" if self.batch > 1 else 0)
+                copy = Start("x", call("fill", tile, source, ld=64, m=width, n=4))
+                inner: Node = loop("b", self.batch, copy) if self.batch > 1 else copy
+                where = (self.inside(first, not above), self.inside(left, not beside))
+                found.append(When(where, (loop("c", ends, inner, lower=start),)))
+        return tuple(found)
+
+    def inside(self, index: Index, wanted: bool) -> Condition:
+        return Condition(index if wanted else -index - 1)
+
+    def products(self, p: Index, q: Index) -> Node:
+        tap, at = variable("r"), variable("i")
+        row = p * self.block + at + tap - self.pad
+        sums = place("acc", q % self.turns * 4 + at, 0, 0)
+        operands = (place("s", q % self.turns * 8 + n, 0, 0) for n in (at + tap, tap))
+        guards = (Condition(row), Condition(-row + self.rows * self.block - 1))
+        one = call("multiply", sums, *operands)
+        body = When(guards, (one,)) if self.pad else one
+        return loop("r", self.taps, loop("i", self.block, body))
+
+    def store(self, p: Index, q: Index) -> tuple[Node, ...]:
+        at = variable("o")
+        drain = call("drain", place("y", p * 4 + at, q * 4), place("acc", q % self.turns * 4 + at, 0, 0), ld=64)
+        return (loop("o", self.block, Start("y", drain)),)

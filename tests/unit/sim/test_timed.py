@@ -13,7 +13,7 @@ import pytest
 from dovetail.base.errors import LimitError, SimulationError, TargetError
 from dovetail.ir.index import Access, Condition, Index, affine, constant, variable
 from dovetail.ir.nest import Barrier, Nest, Node, Start, Wait, When
-from dovetail.sim.costs import cost_ticks
+from dovetail.sim.costs import TICKS, cost_ticks
 from dovetail.sim.report import Timing, chrome_trace, table, write_chrome_trace
 from dovetail.sim.timed import simulate_time
 from dovetail.targets.load import load_target
@@ -30,7 +30,7 @@ from tests.unit.sim.machines import (
     product,
     product_arguments,
 )
-from tests.unit.sim.random_nests import Maker
+from tests.unit.sim.random_nests import Maker, Rows
 
 S, ACC = buffer("s", "scratchpad", "i8", 16, 4, 4), buffer("acc", "sums", "i32", 8, 4, 4)
 A = place("a", 0, 0)
@@ -169,6 +169,49 @@ def test_closing_loops_changes_nothing(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(60))
 def test_closing_loops_changes_nothing_where_tokens_are_started_several_times(seed: int) -> None:
     closed_is_stepped(Maker(seed, groups=True).nest(), seed)
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_closing_loops_changes_nothing_where_rows_are_fetched_ahead(seed: int) -> None:
+    closed_is_stepped(Rows(seed).nest(), seed)
+
+
+def test_rows_that_differ_only_in_where_they_lie_are_stepped_through_once() -> None:
+    for seed in range(30):
+        rows = Rows(seed)
+        rows.rows, rows.columns = 40, 50
+        found = simulate_time(rows.nest(), machine(), most_events=0)
+        assert found.stepped_calls < 250 < sum(i.calls for i in found.instructions) / 10
+
+
+def test_what_a_loop_did_before_is_marked_on_the_timeline() -> None:
+    rows = Rows(1)
+    rows.rows, rows.columns = 6, 7
+    found = simulate_time(rows.nest(), machine())
+    repeats = [e for e in found.events if e.is_repeat]
+    assert any(e.name == "p as before" for e in repeats) or any(e.name == "q as before" for e in repeats)
+    assert max(e.end for e in found.events) == found.cycles * TICKS
+
+
+def test_a_copy_under_way_does_not_count_for_loops_beside_it() -> None:
+    """What the second clears do is done again by the third ones; the copies beside them end no later for that."""
+    slow = tuple(Start("t", fill(place("s", n, 0, 0), A, 64)) for n in range(16))
+    clears = loop("k", 8, call("clear", place("acc", 0, 0, 0)))
+    first, last = Condition(-variable("i")), Condition(variable("i") - 2)
+    body = loop("i", 3, When((first,), slow), clears, When((last,), (multiply(1),)))
+    quick, full = (timed(body, Wait("t"), close_loops=c) for c in (True, False))
+    assert quick.cycles == full.cycles == 15 * 4 + 24
+
+
+@pytest.mark.parametrize("waiting", [1, 2, 3, 4])
+def test_copies_queue_only_while_their_engine_is_behind(waiting: int) -> None:
+    """Sums are stored behind sixteen copies, and again behind few, when the engine has to wait for the first sum."""
+    first, second = Condition(-variable("i")), Condition(variable("i") - 1)
+    many, few = (tuple(Start("t", fill(place("s", n, 0, 0), A, 64)) for n in range(count)) for count in (16, waiting))
+    store = loop("k", 4, Start("y", call("drain", place("y", 0, 0), place("acc", K, 0, 0), ld=64)))
+    body = loop("i", 2, When((first,), many), When((second,), few), multiply(0, 14, 15), store, Wait("t"), Wait("y"))
+    quick, full = (timed(body, close_loops=c) for c in (True, False))
+    assert quick.cycles == full.cycles
 
 
 def closed_is_stepped(nest: Nest, seed: int) -> None:
