@@ -207,9 +207,11 @@ def test_a_copy_under_way_does_not_count_for_loops_beside_it() -> None:
 def test_copies_queue_only_while_their_engine_is_behind(waiting: int) -> None:
     """Sums are stored behind sixteen copies, and again behind few, when the engine has to wait for the first sum."""
     first, second = Condition(-variable("i")), Condition(variable("i") - 1)
-    many, few = (tuple(Start("t", fill(place("s", n, 0, 0), A, 64)) for n in range(count)) for count in (16, waiting))
+    many, few = (
+        tuple(Start("t", fill(place("s", n % 8, 0, 0), A, 64)) for n in range(count)) for count in (16, waiting)
+    )
     store = loop("k", 4, Start("y", call("drain", place("y", 0, 0), place("acc", K, 0, 0), ld=64)))
-    body = loop("i", 2, When((first,), many), When((second,), few), multiply(0, 14, 15), store, Wait("t"), Wait("y"))
+    body = loop("i", 2, multiply(0, 14, 15), When((first,), many), When((second,), few), store, Wait("t"), Wait("y"))
     quick, full = (timed(body, close_loops=c) for c in (True, False))
     assert quick.cycles == full.cycles
 
