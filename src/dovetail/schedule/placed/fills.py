@@ -277,26 +277,33 @@ class Mover:
         far_place: Callable[[Mapping[int, Index]], Place | None],
         token: str,
     ) -> tuple[Node, ...]:
-        names = names or {line.number: self.fresh("c") for line in move.around}
+        chunks = dict(move.chunks)
+        names = names or {n: self.fresh("c") for n in (*(line.number for line in move.around), *chunks)}
         at = {n: edge.start for n, edge in edges.items()}
         at |= {line.number: variable(names[line.number]) for line in move.around}
+        at |= {n: edges[n].start + variable(names[n]) * size for n, size in chunks.items()}
         near_place, other = near.store.place(at, near.copy), far_place(at)
         places = {True: near_place, False: other}
         operands = tuple(places[o.name == move.near] for o in move.instruction.operands)
-        counts = self._counts(move, edges)
+        counts = self._counts(move, edges, names)
         params = (*counts.items(), *((name, (constant(value),)) for name, value in move.strides))
         call = Call(move.instruction.name, tuple(o for o in operands if o is not None), params)
         node: Node = Start(token, call) if token and move.instruction.is_async else call
+        extents = {n: near.store.axes[n].extent for n in edges}
         ranges = {**self.ranges, **{names[line.number]: (0, line.extent - 1) for line in move.around}}
+        ranges |= {names[n]: (0, -(-extents[n] // size) - 1) for n, size in chunks.items()}
         some = [Condition(c - 1) for values in counts.values() for c in values if lower(c, ranges) < 1]
         nodes: tuple[Node, ...] = (When(tuple(dict.fromkeys(some)), (node,)),) if some else (node,)
         for line in reversed(move.around):
             edge = edges[line.number]
             upper_bounds = tuple(edge.start + c for c in edge.counts)
             nodes = (Loop(names[line.number], (edge.start,), upper_bounds, 1, nodes),)
+        for n, size in chunks.items():
+            ends = tuple((c + (size - 1)) // size for c in edges[n].counts)
+            nodes = (Loop(names[n], (constant(0),), ends, 1, nodes),)
         return nodes
 
-    def _counts(self, move: Move, edges: Mapping[int, Edge]) -> dict[str, tuple[Index, ...]]:
+    def _counts(self, move: Move, edges: Mapping[int, Edge], names: Mapping[int, str]) -> dict[str, tuple[Index, ...]]:
         """The instruction's parameters."""
         taken = dict(move.taken)
         found: dict[str, tuple[Index, ...]] = {}
@@ -307,6 +314,10 @@ class Mover:
             for line in group[1:]:
                 inner *= line.extent
             counts = edges[group[0].number].counts if group else (constant(1),)
+            size = dict(move.chunks).get(group[0].number, 0) if group else 0
+            if size:
+                done = variable(names[group[0].number]) * size
+                counts = (constant(size), *(c - done for c in counts))
             found[next(iter(loop.extent.names()))] = tuple(c * inner for c in counts)
         return found
 

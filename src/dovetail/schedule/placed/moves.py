@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import product
 from math import lcm, prod
 
 from dovetail.base.dtypes import DType
@@ -62,6 +63,8 @@ class Move:
     strides: tuple[tuple[str, int], ...]
     cycles: float
     """Of all calls together."""
+    chunks: tuple[tuple[int, int], ...] = ()
+    """Lines (by number) of which a call takes so many at a time."""
 
 
 @lru_cache(maxsize=65536)
@@ -91,7 +94,10 @@ def is_misaligned(lines: tuple[Line, ...], near: Side, far: Side | None, target:
 def _starts_suit(move: Move, lines: Sequence[Line], unit: int, side: int) -> bool:
     """Whether all calls start at multiples of ``unit`` on one side, if the whole does."""
     moving = [*move.around, *(line for line in lines if line.is_shifted and side == 0)]
-    return all((line.far if side else line.near) % unit == 0 for line in moving)
+    chunks = dict(move.chunks)
+    chunked = [(line, chunks[line.number]) for line in lines if line.number in chunks]
+    steps = [(line, 1) for line in moving] + chunked
+    return all((line.far if side else line.near) * step % unit == 0 for line, step in steps)
 
 
 @lru_cache(maxsize=64)
@@ -194,7 +200,8 @@ def _told(
     sides: Sequence[tuple[Side, Access]],
 ) -> Move | None:
     """The move by these lines, or None where the instruction cannot be told so."""
-    if not _extents_suit(instruction, taken):
+    chunks = _extents_suit(instruction, taken)
+    if chunks is None:
         return None
     strides: dict[str, int] = {}
     for number, (side, access) in enumerate(sides):
@@ -204,7 +211,8 @@ def _told(
             told: dict[str, int] | None = {} if _block_suits(taken, access, lines, side.layout) else None
         else:
             groups = [taken[str(i.terms[0][0])] for i in access.indices]
-            told = _operand_told(operand, apart, list(map(_extent, groups))) if _is_even(operand, groups) else None
+            even = _is_even(operand, groups, chunks)
+            told = _operand_told(operand, apart, list(map(_extent, groups))) if even else None
         if told is None or any(strides.get(name, value) != value for name, value in told.items()):
             return None
         strides |= told
@@ -212,18 +220,33 @@ def _told(
     around = tuple(line for line in lines if line.number not in used and line.extent > 1)
     if any(line.within in used for line in lines):
         return None
-    sizes = {
-        s.name: _extent(taken[loop.name])
-        for loop in instruction.program.statements[0].loops
-        for s in instruction.program.sizes
-        if loop.extent.names() == {s.name}
-    }
-    cycles = evaluate_cost(instruction.cycles, sizes) * prod(line.extent for line in around)
-    near = sides[0][1].tensor
-    return Move(instruction, near, tuple(taken.items()), around, tuple(strides.items()), cycles)
+    cycles = _cycles(instruction, taken, chunks) * prod(line.extent for line in around)
+    near, pairs = sides[0][1].tensor, tuple(chunks.items())
+    return Move(instruction, near, tuple(taken.items()), around, tuple(strides.items()), cycles, pairs)
 
 
-def _extents_suit(instruction: Instruction, taken: Mapping[str, tuple[Line, ...]]) -> bool:
+def _cycles(instruction: Instruction, taken: Mapping[str, tuple[Line, ...]], chunks: Mapping[int, int]) -> float:
+    """Of the calls that take these lines, the last of a line perhaps with less."""
+    pieces: list[list[tuple[str, int, int]]] = []
+    for loop in instruction.program.statements[0].loops:
+        group = taken[loop.name]
+        for name in loop.extent.names():
+            extent = _extent(group)
+            most = (
+                chunks[group[0].number] * extent // group[0].extent if group and group[0].number in chunks else extent
+            )
+            full, rest = divmod(extent, most)
+            pieces.append([(name, most, full), *([(name, rest, 1)] if rest else [])])
+    total = 0.0
+    for chosen in product(*pieces):
+        cycles = evaluate_cost(instruction.cycles, {name: value for name, value, _ in chosen})
+        total += cycles * prod(count for _, _, count in chosen)
+    return total
+
+
+def _extents_suit(instruction: Instruction, taken: Mapping[str, tuple[Line, ...]]) -> dict[int, int] | None:
+    """Which lines calls take in chunks, where a parameter does not go so far; None where they cannot take them."""
+    chunks: dict[int, int] = {}
     sizes = {size.name: size for size in instruction.program.sizes}
     values: dict[str, int] = {}
     varying: set[str] = set()
@@ -232,20 +255,26 @@ def _extents_suit(instruction: Instruction, taken: Mapping[str, tuple[Line, ...]
         extent, full = _extent(group), all(line.is_full for line in group)
         if loop.extent.is_constant:
             if loop.extent.const != extent or not full:
-                return False
+                return None
             continue
         name = next(iter(loop.extent.names()))
         if loop.extent.coefficient(name) != 1 or loop.extent.const or name in values:
-            return False
+            return None
+        if extent > sizes[name].high and all(line.needle < 0 for line in group) and sizes[name].low <= 1:
+            inner = extent // group[0].extent
+            if sizes[name].high < inner:
+                return None
+            chunks[group[0].number] = sizes[name].high // inner
+            extent, full = chunks[group[0].number] * inner, False
         if not sizes[name].low <= extent <= sizes[name].high or (not full and sizes[name].low > 1):
-            return False
+            return None
         values[name] = extent
         if not full:
             varying.add(name)
     for condition in instruction.constraints:
         if condition.names() & varying or not condition.holds(values):
-            return False
-    return True
+            return None
+    return chunks
 
 
 def _block_suits(taken: Mapping[str, tuple[Line, ...]], access: Access, lines: Sequence[Line], layout: Layout) -> bool:
@@ -279,9 +308,10 @@ def _period(layout: Layout, element: str) -> int:
     return found
 
 
-def _is_even(operand: Operand, groups: Sequence[tuple[Line, ...]]) -> bool:
+def _is_even(operand: Operand, groups: Sequence[tuple[Line, ...]], chunks: Mapping[int, int]) -> bool:
     """Whether distances are the same in every call: those of a dense operand follow from its inner extents."""
-    return bool(operand.strides) or all(line.is_full for group in groups[1:] for line in group)
+    inner = [line for group in groups[1:] for line in group]
+    return bool(operand.strides) or all(line.is_full and line.number not in chunks for line in inner)
 
 
 def _operand_told(operand: Operand, apart: Sequence[int], extents: Sequence[int]) -> dict[str, int] | None:

@@ -110,6 +110,14 @@ def test_tiles_that_do_not_exist_are_left_out() -> None:
     assert is_exact(rows, plan)
 
 
+def test_long_rows_are_copied_in_chunks() -> None:
+    """Copies take 64 at a time; 100 columns of which a block holds 72."""
+    wide = parse("in a: i8[4,4]  in b: i8[4,100]  out c: i32[4,100]\nfor i<4, j<100, k<4: c[i,j] += a[i,k] * b[k,j]")
+    plan = product_plan("j 72")
+    assert "min(64," in str(built(wide, plan))
+    assert is_exact(wide, plan)
+
+
 def test_what_is_added_to_is_brought_first_with_zeros_beyond_its_edges() -> None:
     rows = parse("in a: i8[6,4]  in b: i8[4,6]  inout c: i32[6,6]\nfor i<6, j<6, k<4: c[i,j] += a[i,k] * b[k,j]")
     plan = product_plan("i 8, j 4")

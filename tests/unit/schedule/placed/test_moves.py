@@ -58,11 +58,13 @@ def test_a_distance_of_zero_repeats_an_element() -> None:
     )
 
 
-def test_a_copy_takes_no_more_than_its_parameters_allow() -> None:
-    """64 rows at most: 70 are a loop around single rows, or columns."""
+def test_a_copy_takes_no_more_at_a_time_than_its_parameters_allow() -> None:
+    """64 rows at most: 70 are a call of 64 and one of 6."""
     move = filled(Line(0, 70, True, 8, 50), Line(1, 8, True, 1, 1))
-    assert told(move)[2] == 1
-    assert filled(Line(0, 64, True, 8, 50), Line(1, 8, True, 1, 1)) is not None
+    assert move is not None
+    assert move.chunks == ((0, 64),)
+    assert move.cycles == 10 + 64 + 10 + 6
+    assert told(filled(Line(0, 64, True, 8, 50), Line(1, 8, True, 1, 1))) == ("load", {"lds": 8, "ldx": 50}, 0)
 
 
 def test_nothing_moves_what_no_copy_can_be_told() -> None:
