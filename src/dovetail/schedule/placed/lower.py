@@ -128,6 +128,9 @@ class _Builder:
             standing = frame.spots[number].get(loop)
             if standing is None or node.step < 1:
                 raise PlanError(f"'{node}': statement {number} has no loop '{loop}' that can be cut so")
+            if standing.left % node.step and standing.left < standing.extent:
+                what = f"'{node}' does not cut the {standing.left} iterations of '{loop}' around it evenly"
+                raise PlanError(what, hint="a step that divides them")
             most = min(standing.left, standing.extent - lower(standing.base, frame.ranges))
             counts.add(-(-most // node.step))
         if len(counts) != 1:

@@ -91,9 +91,11 @@ def finite_tensors(program: Program, plan: Plan, target: Target) -> frozenset[st
 
 
 def padded_axes(site: Site, live: Live) -> frozenset[int]:
-    """Axes of a store along which what does not exist must be zero."""
+    """Axes of a store along which what does not exist must be zero: padded ones, and loops that end inside a call."""
     leaf = next(x for x in leaves_of(site.plan.body) if x.statement == live.statement)
-    exact, padded = exact_loops(site, leaf), zeroed(site, leaf).get(live.hold.tensor, set())
+    padded = zeroed(site, leaf).get(live.hold.tensor, set())
+    lefts = site.lefts[leaf.statement]
+    exact = frozenset(x for x in exact_loops(site, leaf) if live.spot[x].extent % lefts[x])
     found: set[int] = set()
     for number, axis in enumerate(live.store.axes):
         if axis.loop:

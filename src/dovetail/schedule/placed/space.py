@@ -26,6 +26,8 @@ from dovetail.schedule.placed.shape import accesses_of
 from dovetail.schedule.tile_shape import TileLoop, TileShape, tile_shape
 from dovetail.targets.model import Target
 
+MOST_EQUAL = 10
+"""Equal parts into which a loop may be cut, besides blocks of doubled sizes."""
 MOST_PERMUTED = 3
 """Loops of which every order is tried; of more, each is innermost once."""
 
@@ -250,7 +252,7 @@ def orders(loops: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
 
 
 def block_choices(work: Work, loop: str) -> tuple[int, ...]:
-    """Blocks of a loop: what one call does, doubled until it is all of it."""
+    """Blocks of a loop, from what one call does to all of it."""
     extent = work.extents[loop]
     if loop in work.fused:
         return (extent,)
@@ -278,11 +280,15 @@ def block_choices(work: Work, loop: str) -> tuple[int, ...]:
 
 
 def _doubled(least: int, most: int) -> tuple[int, ...]:
-    found = []
-    while least < most:
-        found.append(least)
-        least *= 2
-    return (*found, most)
+    """Multiples of ``least``: doubled, and those that make up to ``MOST_EQUAL`` equal parts of ``most``."""
+    found = {most}
+    units = -(-most // least)
+    found |= {min(most, -(-units // parts) * least) for parts in range(2, MOST_EQUAL + 1)}
+    step = least
+    while step < most:
+        found.add(step)
+        step *= 2
+    return tuple(sorted(found))
 
 
 def _access(value: Expr | Access) -> Access | None:

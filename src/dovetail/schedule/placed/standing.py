@@ -33,8 +33,12 @@ class Standing:
         return (constant(self.left), rest) if self.is_partial(ranges) else (constant(self.left),)
 
     def is_partial(self, ranges: Ranges) -> bool:
-        """Whether it may end before ``left`` iterations."""
-        return upper(self.base, ranges) + self.left > self.extent
+        """Whether it may end before ``left`` iterations, if it exists at all: not where tiles of it fill it evenly."""
+        if upper(self.base, ranges) + self.left <= self.extent:
+            return False
+        return bool(
+            self.extent % self.left or self.base.const % self.left or any(c % self.left for _, c in self.base.terms)
+        )
 
     def exists(self, ranges: Ranges) -> tuple[Condition, ...]:
         """What must hold for it to have an iteration at all; nothing where it always has."""
