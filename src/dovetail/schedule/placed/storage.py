@@ -7,8 +7,8 @@ each loop (*packed*: element by element in the order in which the instruction wa
     x[c, p + r, q + s] for matmul16's a[i, k], i = q, k = c:   image   [h, w, c]    a starts at [p + r, q + s, 0]
                                               i = p*q, k = c:  packed  [p, q, c], filled again for each r and s
 
-Axes that the instruction walks come last, in its own order; those of one call of an operand with a layout (spread over
-units, or interleaved) are the *block* that the layout describes.
+Where the tensor's own order will not do, axes that the instruction walks come last, in its own order; those of one call
+of an operand with a layout (spread over units, or interleaved) are the *block* that the layout describes.
 """
 
 from __future__ import annotations
@@ -241,7 +241,9 @@ def _speed(axis: Axis, loop: str, access: Access) -> int:
 def _image(
     wanted: Wanted, here: Spot, leaf: Spot, sizes: tuple[int, ...], ranges: Ranges, unit: int, rows: bool
 ) -> tuple[Axis, ...] | None:
-    """An axis for each dimension; None where the instruction would not find its operand so."""
+    """An axis for each dimension, in the tensor's order if that will do, else in the order in which they are walked.
+
+    None where the instruction would not find its operand so."""
     axes: list[Axis] = []
     rank = len(sizes)
     for dimension, index in enumerate(wanted.access.indices):
@@ -256,12 +258,14 @@ def _image(
         extent = span(index, here, sizes[dimension], ranges).extent
         if extent > 1 or needles:
             axes.append(Axis(extent, _unit(rank, dimension), dimension, needle=next(iter(needles), -1)))
-    ordered = _ordered(axes + _repeated(wanted, leaf, rank), wanted)
-    trial = _store("", wanted, ordered, None, 1, _aligned(ordered, wanted, here, leaf, unit, rows))
-    strides = walk_strides(trial, wanted, leaf)
-    if strides is None or not _suits(wanted, strides, leaf):
-        return None
-    return ordered
+    repeated = _repeated(wanted, leaf, rank)
+    natural = () if repeated else (tuple(axes),)
+    for ordered in (*natural, _ordered(axes + repeated, wanted)):
+        trial = _store("", wanted, ordered, None, 1, _aligned(ordered, wanted, here, leaf, unit, rows))
+        strides = walk_strides(trial, wanted, leaf)
+        if strides is not None and _suits(wanted, strides, leaf):
+            return ordered
+    return None
 
 
 def _packed(

@@ -56,6 +56,13 @@ def test_a_buffer_has_its_axes_in_the_order_in_which_they_are_walked() -> None:
     assert [axis.dimension for axis in store.axes] == [1, 0]
 
 
+def test_a_buffer_keeps_the_order_of_its_tensor_where_any_distance_will_do() -> None:
+    column = wanted((ROW, K), (("i",),), ("step",))
+    store = made(column, spot(i=8, k=16), spot(i=8, k=1), (64, 64))
+    assert [axis.dimension for axis in store.axes] == [0, 1]
+    assert walk_strides(store, column, spot(i=8, k=1)) == (16,)
+
+
 def test_loops_that_are_walked_as_one_are_packed() -> None:
     fused = wanted((P + R, Q + S), (("p", "q"),), (1,))
     calls = spot(p=4, q=5, r=1, s=1)
