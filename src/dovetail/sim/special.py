@@ -122,12 +122,14 @@ class Specials:
         """``atom`` alone, with what its divisor goes into taken out; equal ones are one object."""
         index, divisor = atom.index, atom.divisor
         rest = Index(tuple([(a, c % divisor) for a, c in index.terms if c % divisor]), index.const % divisor)
-        is_quotient = isinstance(atom, Quotient)
-        whole = [(a, c // divisor) for a, c in index.terms if c >= divisor or c < 0] if is_quotient else []
-        whole = [t for t in whole if t[1]]
-        made = Quotient(rest, divisor) if is_quotient else Remainder(rest, divisor)
-        left = ((self._atoms.setdefault(made, made), 1),) if rest.terms else ()
-        return Index((*whole, *left), index.const // divisor if is_quotient else (0 if left else rest.const))
+        if isinstance(atom, Remainder):
+            return Index(((self.shared(Remainder(rest, divisor)), 1),)) if rest.terms else rest
+        whole = tuple([(a, c // divisor) for a, c in index.terms if c // divisor])
+        left = ((self.shared(Quotient(rest, divisor)), 1),) if rest.terms else ()
+        return Index((*whole, *left), index.const // divisor)
+
+    def shared(self, atom: Quotient | Remainder) -> Quotient | Remainder:
+        return self._atoms.setdefault(atom, atom)
 
 
 def has_parallel(steps: tuple[Step, ...]) -> bool:
