@@ -110,7 +110,7 @@ class _Planner:
         if self.threads == 1 or choices[0].cycles > 4 * start:
             return self.cheapest(facts, choices, self.threads), self.threads
         alone = self.cheapest(facts, choices, 1)
-        if alone.cycles > start:
+        if alone.cycles * (self.threads - 1) > start * self.threads:
             order = self.cheapest(facts, choices, self.threads)
             if order.cycles + start < alone.cycles:
                 return order, self.threads

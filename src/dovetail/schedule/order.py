@@ -104,11 +104,14 @@ def _outer_orders(facts: Facts, tiling: Tiling, machine: Machine, threads: int) 
         yield ()
         return
     blocks = list(dict.fromkeys(_depth_blocks(facts, tiling, machine)))
+    near = bool(machine.caches) and _touched_bytes(facts) <= machine.usable[0]
     orders = list(permutations(tiles)) if len(tiles) <= 4 else [tuple(tiles), (*tiles[:-2], tiles[-1], tiles[-2])]
     for order in orders:
         for depth in blocks:
             first = order[0]
             yield (*depth, (*first, True), *((n, s, False) for n, s in order[1:]))
+            if threads == 1 and near:
+                continue
             for size in _block_sizes(facts, tiling, machine, threads, order, depth):
                 inside = tuple((n, s, False) for n, s in order)
                 block = (order[-1][0], size, True)
@@ -219,9 +222,13 @@ def _costed(
 
 def _is_far(facts: Facts, machine: Machine) -> bool:
     """Whether data must come from main memory in every call: it is more than the last cache keeps."""
+    return not machine.caches or _touched_bytes(facts) > machine.usable[-1]
+
+
+def _touched_bytes(facts: Facts) -> int:
+    """All that a statement reads and writes, each element of a window as often as it is in one."""
     uses = (facts.out, *facts.reads)
-    total = sum(prod(facts.extents[n] for n in use.strides if n in facts.extents) * use.bytes for use in uses)
-    return not machine.caches or total > machine.usable[-1]
+    return sum(prod(facts.extents[n] for n in use.strides if n in facts.extents) * use.bytes for use in uses)
 
 
 def _is_fetched(facts: Facts, tiling: Tiling, machine: Machine, outer: tuple[OuterTile, ...]) -> bool:
