@@ -15,6 +15,7 @@ RUNS = {
     "conv": ("benchmarks.conv",),
     "run-time sizes": ("benchmarks.run_time_sizes",),
     "compile time": ("benchmarks.compile_time",),
+    "accelerators": ("benchmarks.accelerators",),
 }
 
 JsonOption = Annotated[Path | None, typer.Option("--json", help="append the JSON lines of all benchmarks to this file")]
