@@ -11,6 +11,7 @@ import pytest
 
 import dovetail
 from dovetail.base.errors import DovetailError
+from dovetail.simulated.kernel import SimulatedKernel
 
 CASES = sorted((Path(__file__).parent / "simulate").glob("*.txt"))
 
@@ -31,5 +32,23 @@ def test_what_a_machine_cannot_run_is_explained(
     assert message == expected
 
 
+HOST = '[[unit]]\nname = "host"\ncount = 1\nruns = "generic"\n\n'
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
+def test_beside_a_host_the_same_words_are_listed(case: Path, tmp_path: Path) -> None:
+    """Nothing moves to the host in silence; a zero that the host can set is no longer missing."""
+    machine, program, expected = case.read_text().split("----\n")
+    file = tmp_path / "machine.toml"
+    file.write_text(machine.replace("[[unit]]", HOST + "[[unit]]", 1))
+    kernel = dovetail.compile(dovetail.program(program), str(file))
+    assert isinstance(kernel, SimulatedKernel)
+    if case.stem == "edges-that-nothing-sets-to-zero":
+        assert kernel.on_host == ()
+        return
+    (statement,) = kernel.on_host
+    assert statement.reason.splitlines()[0] in expected
+
+
 def test_there_are_cases() -> None:
-    assert len(CASES) >= 4
+    assert len(CASES) >= 8

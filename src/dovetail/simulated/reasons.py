@@ -58,7 +58,11 @@ def _against(program: Program, target: Target, fits: Sequence[Fit]) -> Iterator[
         if problem is None:
             return
         why = f"\n{problem.why}" if problem.why else ""
-        try_this = f"\nwould help: {problem.hint}" if problem.hint else ""
+        hint = problem.hint
+        if isinstance(problem, SimulationError):
+            source = target.instruction(fit.instruction).source
+            hint = f"more 'bytes' in that [[memory]], or smaller extents in {source}, key 'computes'"
+        try_this = f"\nwould help: {hint}" if hint else ""
         built.append(f"{fit.instruction} fits, but {problem.what}{why}{try_this}")
     yield from (*built, *unplanned)
 

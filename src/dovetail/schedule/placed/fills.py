@@ -16,7 +16,7 @@ from dovetail.base.errors import PlanError
 from dovetail.ir.index import Access, Condition, Index, constant, variable
 from dovetail.ir.nest import Call, Loop, Node, Place, Start, When
 from dovetail.schedule.placed.alignment import start_unit
-from dovetail.schedule.placed.moves import Line, Move, Side, best_move, is_misaligned
+from dovetail.schedule.placed.moves import Line, Move, Side, best_move, copies_between, is_misaligned
 from dovetail.schedule.placed.standing import Ranges, Spot, Standing, lower, span, upper
 from dovetail.schedule.placed.storage import Axis, Store, across, coordinate
 from dovetail.targets.model import Target
@@ -324,7 +324,9 @@ class Mover:
     def _cannot(self, near: Held, far: Held | Whole, lines: tuple[Line, ...], fills: bool) -> PlanError:
         source, sink = (far.side, near.side) if fills else (near.side, far.side)
         apart = ", ".join(
-            f"{line.extent} of them {line.near} and {line.far} apart" for line in lines if line.extent > 1
+            f"{'' if line.is_full else 'up to '}{line.extent} of them {line.near} and {line.far} apart"
+            for line in lines
+            if line.extent > 1
         )
         if is_misaligned(lines, near.side, far.side, self.target, fills):
             placed = [side for side in (near.side, far.side) if start_unit(self.target, side.memory, side.dtype) > 1]
@@ -335,11 +337,17 @@ class Mover:
                 why=f"operands start at multiples of {' and '.join(starts)}",
                 hint="a smaller 'align' of the [[memory]], or a copy of more dimensions",
             )
+        there = copies_between(self.target, source, sink)
+        listed = "; ".join(copy.source for copy in there)
         return PlanError(
             f"no copy from '{source.memory}' to '{sink.memory}' moves '{near.access}'",
             where=f"target '{self.target.name}'",
-            why=f"it would move {source.dtype} to {sink.dtype}, {apart or 'one element'}",
-            hint="a copy instruction with named distances for both sides",
+            why=f"it would move {source.dtype} to {sink.dtype}, {apart or 'one element'}"
+            + (f"; what copies there: {listed}" if there else "; nothing copies these dtypes there"),
+            hint="named distances in its 'operands', and 'params' for its extents"
+            if there
+            else f'an [[instruction]] with computes = "for i<n: s[i] = x[i]", s = "{sink.dtype} @ {sink.memory}" and'
+            f' x = "{source.dtype} @ {source.memory}"',
         )
 
 

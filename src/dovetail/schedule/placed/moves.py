@@ -91,6 +91,13 @@ def is_misaligned(lines: tuple[Line, ...], near: Side, far: Side | None, target:
     return any(True for instruction in movers for _ in _moves(instruction, lines, near, far, fills))
 
 
+def copies_between(target: Target, source: Side, sink: Side) -> tuple[Instruction, ...]:
+    """Instructions that copy from one side to the other, whatever they can be told."""
+    ends = {(source.memory, source.dtype), (sink.memory, sink.dtype)}
+    found = (i for i in _movers(target, "") if i.is_copy and i.operand(_written(i)).memory == sink.memory)
+    return tuple(i for i in found if {(o.memory, o.dtype) for o in i.operands} == ends)
+
+
 def _starts_suit(move: Move, lines: Sequence[Line], unit: int, side: int) -> bool:
     """Whether all calls start at multiples of ``unit`` on one side, if the whole does."""
     moving = [*move.around, *(line for line in lines if line.is_shifted and side == 0)]

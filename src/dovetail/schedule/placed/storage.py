@@ -259,7 +259,7 @@ def _image(
         if extent > 1 or needles:
             axes.append(Axis(extent, _unit(rank, dimension), dimension, needle=next(iter(needles), -1)))
     repeated = _repeated(wanted, leaf, rank)
-    natural = () if repeated else (tuple(axes),)
+    natural: tuple[tuple[Axis, ...], ...] = () if repeated else (tuple(axes),)
     for ordered in (*natural, _ordered(axes + repeated, wanted)):
         trial = _store("", wanted, ordered, None, 1, _aligned(ordered, wanted, here, leaf, unit, rows))
         strides = walk_strides(trial, wanted, leaf)
