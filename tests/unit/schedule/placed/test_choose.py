@@ -54,6 +54,12 @@ def test_what_does_not_fit_its_memories_has_no_price() -> None:
     assert Estimator(work(), {"pad": 100, "sums": 2048, "weights": 64}).best(blocks, frozenset()) is None
 
 
+def test_what_is_held_twice_takes_twice_the_room() -> None:
+    blocks, room = {"i": 8, "j": 8, "k": 4}, {"pad": 8 * 4 + 4 * 8 + 20, "sums": 2048, "weights": 64}
+    assert Estimator(work(), room).best(blocks, frozenset()) is not None
+    assert Estimator(work(), room).best(blocks, frozenset({"a"})) is None
+
+
 def test_an_estimate_is_near_what_is_simulated() -> None:
     plan = default_placed_plan(product(), zero_target(machine()), all_fits(product(), machine()))
     made, nest = lowered(product(), plan, machine())
@@ -74,6 +80,8 @@ def test_what_nothing_fits_is_left_to_the_host() -> None:
 
 def test_a_statement_alone_is_given_what_it_reads() -> None:
     assert str(only(LAYER, 1)).startswith("in c: i32[8, 8]\nout y: i32[8, 8]\n")
+    added = parse("in a: i8[4,4]  in b: i8[4,4]  inout c: i32[4,4]\nfor i<4, j<4, k<4: c[i,j] += a[i,k] * b[k,j]")
+    assert "inout c: i32[4, 4]" in str(only(added, 0))
 
 
 def test_zeros_are_a_store_of_the_host() -> None:

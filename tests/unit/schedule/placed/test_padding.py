@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from dovetail.base.errors import PlanError
@@ -10,7 +12,7 @@ from dovetail.ir.plan import Leaf, Plan
 from dovetail.ir.program import Program
 from dovetail.schedule.placed.frame import Site
 from dovetail.schedule.placed.padding import asked, edges_of, exact_loops, finite_tensors, zeroed
-from tests.unit.schedule.placed.small import BY_PRODUCT, machine, product, product_plan, tiles
+from tests.unit.schedule.placed.small import BY_PRODUCT, machine, product, product_plan, tiles, variant
 
 CONVOLUTION = parse("""
     in x: i8[4,6,6]  in w: i8[4,4,3,3]  out y: i32[4,6,6]
@@ -31,6 +33,13 @@ def site(program: Program, plan: Plan) -> Site:
 
 def test_fixed_extents_and_rows_of_dense_operands_are_done_whole() -> None:
     assert exact_loops(site(product(), product_plan("i 8")), BY_PRODUCT) == {"j", "k"}
+
+
+def test_rows_of_a_dense_operand_are_as_long_in_every_call(tmp_path: Path) -> None:
+    ranged = variant(
+        tmp_path, ("for i<m, j<4, k<4: acc", "for i<m, j<n, k<4: acc"), ('"1..8" }', '"1..8", n = "1..4" }')
+    )
+    assert exact_loops(Site(product(), product_plan("i 8"), ranged), BY_PRODUCT) == {"j", "k"}
 
 
 def test_a_guard_on_loops_that_no_call_walks_is_asked() -> None:
