@@ -172,20 +172,26 @@ def _climb(
         yield here
     while here is not None:
         better: Priced | None = None
-        step = ""
+        there: dict[str, int] = {}
         for loop, number in at.items():
-            if number + 1 == len(options[loop]):
-                continue
-            blocks = {x: options[x][n + (x == loop)] for x, n in at.items()}
-            found = estimator.best(blocks, twice)
-            if found is not None:
+            for larger in _larger(options[loop], number):
+                step = {**at, loop: larger}
+                found = estimator.best({x: options[x][n] for x, n in step.items()}, twice)
+                if found is None:
+                    continue
                 yield found
-            if found is not None and (better is None or found.price < better.price):
-                better, step = found, loop
+                if better is None or found.price < better.price:
+                    better, there = found, step
         if better is None or better.price >= here.price:
             return
-        at[step] += 1
-        here = better
+        at, here = there, better
+
+
+def _larger(options: tuple[int, ...], number: int) -> tuple[int, ...]:
+    """The next larger block, and the first that is twice as large."""
+    more = range(number + 1, len(options))
+    twice = next((n for n in more if options[n] >= 2 * options[number]), None)
+    return tuple(dict.fromkeys((*more[:1], *(() if twice is None else (twice,)))))
 
 
 def assemble(program: Program, chosen: Mapping[int, Choice | None]) -> Plan:
