@@ -250,7 +250,14 @@ def _unpack_hold(data: Mapping[str, object]) -> Hold:
         raise TypeError("digits must be a list")
     laid_out = tuple(Digit(_int(d[0]), _int(d[1]), _int(d[2])) for d in digits)
     flags = (bool(data["ahead"]), bool(data["shared"]), bool(data.get("fetched", False)))
-    return Hold(str(data["hold"]), str(data["memory"]), laid_out, *flags, bool(data.get("twice", False)), _int(data.get("statement", -1)))
+    return Hold(
+        str(data["hold"]),
+        str(data["memory"]),
+        laid_out,
+        *flags,
+        bool(data.get("twice", False)),
+        _int(data.get("statement", -1)),
+    )
 
 
 def _fused(loops: tuple[str, ...]) -> str:
