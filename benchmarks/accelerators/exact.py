@@ -36,6 +36,9 @@ MOST_PRODUCTS = 2**27
 """Larger products are not run with data."""
 MOST_CONV_PRODUCTS = 2**25
 """Larger convolutions are run on an image with fewer rows and columns."""
+FEW_CHANNELS = 8
+MOST_FEW_PRODUCTS = 2**21
+"""The same for convolutions of fewer channels than a copy takes at once: they are copied element by element."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +124,7 @@ def _others(types: Types) -> Iterator[tuple[str, str]]:
 
 def smaller(conv: Conv) -> Conv:
     """The same convolution on the largest image that is small enough to be run with data."""
+    most = MOST_CONV_PRODUCTS if conv.c >= FEW_CHANNELS else MOST_FEW_PRODUCTS
     for size in range(conv.spatial[0], 0, -1):
         both = (size, size)
         axes = zip(both, conv.pad, conv.kernel, conv.dilation, conv.stride, strict=True)
@@ -128,6 +132,6 @@ def smaller(conv: Conv) -> Conv:
         if min(out) < 1:
             break
         found = replace(conv, spatial=both, out=out)
-        if conv.n * prod(out) * conv.k * conv.c * prod(conv.kernel) <= MOST_CONV_PRODUCTS:
+        if conv.n * prod(out) * conv.k * conv.c * prod(conv.kernel) <= most:
             return found
     return found
