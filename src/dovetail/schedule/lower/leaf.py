@@ -6,8 +6,6 @@ multiply-adds; each value is loaded once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-
 from dovetail.base.dtypes import DTYPES, DType, compute_type
 from dovetail.base.errors import MappingError, PlanError
 from dovetail.ir.expr import (
@@ -29,6 +27,7 @@ from dovetail.ir.plan import Leaf
 from dovetail.ir.primitives import PRIMITIVES
 from dovetail.ir.program import Combine, Statement
 from dovetail.schedule.lanes import moved_type
+from dovetail.schedule.lower.point import Here, open_conditions
 from dovetail.schedule.lower.state import InMemory, InRegisters, Span, State, Workshop, alloc, points
 from dovetail.schedule.machine import LINE_BYTES
 from dovetail.schedule.repertoire import Entry
@@ -49,14 +48,14 @@ def unrolled(shop: Workshop, leaf: Leaf, state: State) -> tuple[Node, ...]:
     sizes = tuple(_steps(name, span, leaf) for name, span in rest.items())
     plain: list[tuple[int, ...]] = []
     guarded: dict[tuple[Condition, ...], list[tuple[int, ...]]] = {}
-    here = _Here(state.bases(leaf.statement))
+    here = Here(state.bases(leaf.statement))
     for offsets in points(sizes):
         here.move(rest, offsets, leaf)
-        open_conditions = _conditions(state, leaf, rest, offsets, here)
-        if open_conditions is None:
+        asked = open_conditions(state, leaf, rest, offsets, here)
+        if asked is None:
             continue
-        if open_conditions:
-            guarded.setdefault(open_conditions, []).append(offsets)
+        if asked:
+            guarded.setdefault(asked, []).append(offsets)
         else:
             plain.append(offsets)
     nodes = _Builder(shop, leaf, state, rest).build(plain) if plain else ()
@@ -71,69 +70,6 @@ def _steps(name: str, span: Span, leaf: Leaf) -> int:
     return -(-span.size // leaf.width) if name == leaf.lanes else span.size
 
 
-class _Here:
-    """Indices at one point of a leaf after the other: substituted once, then moved along."""
-
-    def __init__(self, bases: Mapping[str, Index]) -> None:
-        self.bases = bases
-        self.offsets: dict[str, int] = {}
-        self.starts: dict[int, tuple[Index, Index]] = {}
-
-    def move(self, rest: Mapping[str, Span], offsets: tuple[int, ...], leaf: Leaf) -> None:
-        """To the point ``offsets`` iterations (lanes: vectors) into ``rest``."""
-        steps = zip(rest, offsets, strict=True)
-        self.offsets = {name: at * (leaf.width if name == leaf.lanes else 1) for name, at in steps if at}
-
-    def index(self, index: Index) -> Index:
-        """``index`` at this point; the object given must stay alive and the same."""
-        if not index.is_affine:
-            return index.substitute(self.values())
-        start = self.starts.get(id(index))
-        if start is None:
-            start = self.starts[id(index)] = index, index.substitute(self.bases)
-        moved = sum(c * self.offsets.get(str(name), 0) for name, c in index.terms) if self.offsets else 0
-        return Index(start[1].terms, start[1].const + moved) if moved else start[1]
-
-    def values(self) -> dict[str, Index]:
-        """Every loop at this point."""
-        moved = {name: self.bases[name] + at for name, at in self.offsets.items()}
-        return {**self.bases, **moved}
-
-
-def _conditions(
-    state: State, leaf: Leaf, rest: dict[str, Span], offsets: tuple[int, ...], here: _Here
-) -> tuple[Condition, ...] | None:
-    """The conditions that remain to be asked at a point; None when the point is not there."""
-    conditions = state.conditions.get(leaf.statement, ())
-    found = [c for c in _first_lane(leaf, rest, offsets) if not state.always(c)]
-    if not conditions or any(map(state.never, found)):
-        return None if any(map(state.never, found)) else tuple(found)
-    for condition in conditions:
-        if leaf.width > 1 and leaf.lanes in condition.names():
-            if not lanes_always(state, leaf, condition):
-                raise PlanError(f"lanes over '{leaf.lanes}' cross the condition {condition}")
-            continue
-        moved = Condition(simplify(here.index(condition.index), state.ranges), condition.equal)
-        if state.never(moved):
-            return None
-        if not state.always(moved):
-            found.append(moved)
-    return tuple(found)
-
-
-def _first_lane(leaf: Leaf, rest: dict[str, Span], offsets: tuple[int, ...]) -> Iterator[Condition]:
-    """Where only part of a tile exists: its first vector does, each further one only if its first lane does."""
-    for (name, span), offset in zip(rest.items(), offsets, strict=True):
-        if name == leaf.lanes and leaf.width > 1 and span.valid is not None and offset * leaf.width >= span.sure:
-            yield Condition(span.valid - offset * leaf.width - 1)
-
-
-def lanes_always(state: State, leaf: Leaf, condition: Condition) -> bool:
-    """The condition holds for everything that is left of the leaf's loops."""
-    found = state.condition_range(leaf.statement, condition)
-    return found is not None and (found == (0, 0) if condition.equal else found[0] >= 0)
-
-
 class _Builder:
     """Calls for some points of a leaf; loads and broadcasts are shared between the points."""
 
@@ -146,10 +82,10 @@ class _Builder:
         self.buffers: dict[tuple[str, int], tuple[str, int]] = {}
         self.cache: dict[object, Operand] = {}
         bases = state.bases(leaf.statement)
-        self.here = self.along = _Here(bases)
+        self.here = self.along = Here(bases)
         self.lane_ranges = state.ranges
         if self.wide > 1:
-            self.along = _Here({**bases, leaf.lanes: bases[leaf.lanes] + variable(LANE)})
+            self.along = Here({**bases, leaf.lanes: bases[leaf.lanes] + variable(LANE)})
             self.lane_ranges = {**state.ranges, LANE: (0, self.wide - 1)}
         self.texts: dict[int, tuple[Expr, str, tuple[str, ...]]] = {}
         self.live: tuple[Index, ...] = ()

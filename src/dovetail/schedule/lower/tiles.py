@@ -17,8 +17,9 @@ from dovetail.ir.interval import interval, simplify
 from dovetail.ir.nest import Alloc, Barrier, Loop, Node, Parallel, When
 from dovetail.ir.plan import Leaf, PlanNode, Tile
 from dovetail.schedule.lower.holds import enter_holds, joined
-from dovetail.schedule.lower.leaf import lanes_always, unrolled
+from dovetail.schedule.lower.leaf import unrolled
 from dovetail.schedule.lower.legality import holds_in, leaves
+from dovetail.schedule.lower.point import lanes_always
 from dovetail.schedule.lower.state import Pair, Span, State, Workshop
 from dovetail.schedule.lower.tile_call import lower_tile_call
 from dovetail.targets.model import MemoryKind
