@@ -79,7 +79,9 @@ def _root(
 
     \b
     A machine is a file too. Those that exist only as a file are simulated:
-      dovetail simulate matmul.dt --target systolic16
+      dovetail targets                                     which there are
+      dovetail targets new my-chip                         begin one of your own
+      dovetail simulate matmul.dt --target my-chip.toml    count the cycles of a program on it
     """
 
 

@@ -38,7 +38,7 @@ def compile_verb(
     \b
     Example:
       dovetail compile matmul.dt --threads 1 -o matmul     matmul.ll .s .o .h
-      dovetail compile matmul.dt --target x86-64-v4 --emit s
+      dovetail compile matmul.dt --target other-machine.toml --emit s
 
     Shows the plan and the reasons behind it. OUT.h says how to call what is in OUT.o. For a simulated machine there is
     no code to write: --emit plan,nest writes what its simulator runs.

@@ -49,11 +49,13 @@ def simulate_verb(
 
     \b
     Example:
-      dovetail simulate matmul.dt --target systolic16
-      dovetail simulate matmul.dt --target systolic16 --timeline trace.json     open it in a trace viewer
+      dovetail simulate matmul.dt --target my-chip.toml
+      dovetail simulate matmul.dt --target my-chip.toml --timeline trace.json     open it in a trace viewer
       dovetail simulate matmul.dt --target my-chip.toml --plan other-plan.json
-      dovetail simulate rows.dt --target npu-mv --size m=100 --check
-      dovetail simulate conv.dt --target sw26010 --search 30 --save-plan best.json
+      dovetail simulate rows.dt --target my-chip.toml --size m=100 --check
+      dovetail simulate conv.dt --target my-chip.toml --search 30 --save-plan best.json
+
+    `dovetail targets` lists the simulated machines that come with the package; they are given by name.
 
     Shows the simulated cycles beside those that the analytic model predicted, how busy every instruction, unit and
     memory was, and the statements that no instruction fits, which the machine's host runs, with the reason.

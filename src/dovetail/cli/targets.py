@@ -45,8 +45,8 @@ def show(
 
     \b
     Example:
-      dovetail targets show x86-64-v3
-      dovetail targets show x86-64-v3 fma.f32x8
+      dovetail targets show host
+      dovetail targets show generic fma.f32x1
     """
     from dovetail.targets.load import load_target
 
