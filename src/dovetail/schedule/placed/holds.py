@@ -55,7 +55,7 @@ class Holds:
         yield here
         self.levels.pop()
 
-    def in_order(self, holds: Sequence[Hold], nodes: tuple[PlanNode, ...]) -> list[Hold]:
+    def in_order(self, holds: Sequence[Hold]) -> list[Hold]:
         """Nearest to main memory first: what is further away is filled from it."""
         target = self.site.target
         return sorted(holds, key=lambda h: len(path(target, self.site.main, h.memory) or ()))

@@ -25,7 +25,7 @@ def lower_leaf(site: Site, leaf: Leaf, frame: Frame) -> tuple[Node, ...]:
         return (host_call(site.program, leaf.statement, steps),)
     shape, bound = leaf_shape(site, leaf), dict(leaf.bound)
     zeroed(site, leaf)
-    _check_loops(site, leaf, spot)
+    _check_loops(leaf, spot)
     exact = exact_loops(site, leaf)
     extents = {loop.name: _extent(leaf, loop, bound[loop.name], spot, frame, exact) for loop in shape.loops}
     params = {loop.size.name: extents[loop.name] for loop in shape.loops if loop.size is not None}
@@ -41,7 +41,7 @@ def lower_leaf(site: Site, leaf: Leaf, frame: Frame) -> tuple[Node, ...]:
     return (When(conditions, (call,)),) if conditions else (call,)
 
 
-def _check_loops(site: Site, leaf: Leaf, spot: Spot) -> None:
+def _check_loops(leaf: Leaf, spot: Spot) -> None:
     """Every loop that the instruction does not run over has come down to one iteration."""
     inside = {loop for _, group in leaf.bound for loop in group}
     for name, standing in spot.items():

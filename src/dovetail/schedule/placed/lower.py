@@ -79,7 +79,7 @@ class _Builder:
         with self.holds.level(frame) as level:
             fills: list[Node] = []
             drains: list[Node] = []
-            for hold in self.holds.in_order(holds, nodes):
+            for hold in self.holds.in_order(holds):
                 live = self.holds.live(hold, frame, nodes)
                 fills += self.holds.fill(live, frame)
                 drains = [*self.holds.drain(live, frame), *drains]

@@ -149,13 +149,13 @@ def _moves(
         if not all(len(i.terms) == 1 and not i.const and i.terms[0][1] == 1 for i in access.indices):
             return
     loops = tuple(loop.name for loop in statement.loops)
-    for taken in _assignments(loops, lines, _block_needles(sides[0], loops)):
+    for taken in _assignments(loops, lines, _block_needles(sides[0])):
         move = _told(instruction, taken, lines, sides)
         if move is not None:
             yield move
 
 
-def _block_needles(near: tuple[Side, Access], loops: tuple[str, ...]) -> dict[str, int]:
+def _block_needles(near: tuple[Side, Access]) -> dict[str, int]:
     """Loop of the instruction -> dimension of the block that it must walk; {} where there is no layout."""
     side, access = near
     if side.layout is None:
