@@ -1,0 +1,1 @@
+"""The functional language: what is computed, as maps and reductions over arrays whose sizes are in their types."""
