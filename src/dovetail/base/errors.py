@@ -5,6 +5,9 @@
     |   |-- ParseError         the text cannot be read (caret under the place)
     |   `-- VerifyError        it reads, but is not a valid program
     |-- TargetError            a target file, or a machine that lacks what a target needs
+    |-- RewriteError           terms, rules and their application
+    |   |-- TermError          an ill-typed term (shows both types and where they part)
+    |   `-- RuleError          an ill-formed rule, or one that breaks types
     |-- MappingError           nothing on the target fits a statement
     |-- PlanError              a plan does not belong to its program or target
     |-- CodegenError           a nest that cannot become code
@@ -53,6 +56,18 @@ class VerifyError(ProgramError):
 
 class TargetError(DovetailError):
     """A target file is wrong, or the machine lacks what it asks for."""
+
+
+class RewriteError(DovetailError):
+    """A term, a rule or its application is wrong, or rewriting was stopped."""
+
+
+class TermError(RewriteError):
+    """A term has no type."""
+
+
+class RuleError(RewriteError):
+    """A rule has no meaning."""
 
 
 class MappingError(DovetailError):

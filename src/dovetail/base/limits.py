@@ -25,4 +25,18 @@ class Limits:
     mapping_seconds: float = 20.0
 
 
+@dataclass(frozen=True, slots=True)
+class RewriteLimits:
+    """How long rules may go on."""
+
+    steps: int = 1000
+    """How many rules may fire."""
+    nodes: int = 20_000
+    """How large a term may grow."""
+    seconds: float = 10.0
+    choices: int = 64
+    """How many values of a size that a rule may choose are tried."""
+
+
 DEFAULT_LIMITS = Limits()
+DEFAULT_REWRITE_LIMITS = RewriteLimits()
