@@ -1,4 +1,4 @@
-"""What a program computes from its constants alone, taken out of it, to be computed when they are known.
+"""What a program computes from its constants and from numbers alone, taken out of it, to be computed once.
 
    const w: f32[8]  temp u: f32[8]  in x: f32[8]  out y: f32[8]
    for i<8: u[i] = w[i] * w[i]
@@ -17,7 +17,7 @@ from dovetail.ir.program import Loop, Program, Role, Statement, Tensor
 
 
 def split_ahead(program: Program) -> tuple[Program | None, Program]:
-    """The part of ``program`` that needs only constants, and the rest, for which its outputs are constants.
+    """The part of ``program`` that needs no input, and the rest, for which the outputs of the first are constants.
 
     None and ``program`` itself where there is no such part. Tensors keep their names; a constant that only the first
     part reads is no tensor of the second. Whatever depends on run-time sizes or writes an output stays.
@@ -54,13 +54,13 @@ def _kept(program: Program, early: frozenset[str], used: frozenset[str], wanted:
 
 
 def _early_temporaries(program: Program) -> frozenset[str]:
-    """Temporaries that are computed ahead: of constants, and with what else they are computed of."""
+    """Temporaries that are computed ahead: no input is behind them."""
     sized = frozenset(s.name for s in program.sizes)
     early = {t.name for t in program.temps if _is_fixed(t)} & {s.out.tensor for s in program.statements}
     fixed = {t.name for t in program.tensors if t.role is Role.CONST and _is_fixed(t)}
     while True:
         staying = {s.out.tensor for s in program.statements if _must_stay(s, early, fixed | early, sized)}
-        staying |= _read_too_early(program, early) | _bound_by_order(program, early) | _only_numbers(program, early)
+        staying |= _read_too_early(program, early) | _bound_by_order(program, early)
         if not staying & early:
             return frozenset(early)
         early -= staying
@@ -99,22 +99,6 @@ def _bound_by_order(program: Program, early: set[str]) -> set[str]:
         found |= between if steps and steps == before else set()
         before, between = steps, set()
     return found
-
-
-def _only_numbers(program: Program, early: set[str]) -> set[str]:
-    """Temporaries without a constant in them that nothing else needs ahead: a row of numbers is as good where it is."""
-    constant = {t.name for t in program.tensors if t.role is Role.CONST}
-    grown = -1
-    while grown != len(constant):
-        grown = len(constant)
-        writing = [s for s in program.statements if s.out.tensor in early]
-        constant |= {s.out.tensor for s in writing if any(a.tensor in constant for a in s.reads())}
-    needed = {s.out.tensor for s in program.statements if s.out.tensor in early & constant}
-    grown = -1
-    while grown != len(needed):
-        grown = len(needed)
-        needed |= {a.tensor for s in program.statements if s.out.tensor in needed for a in s.reads()} & early
-    return early - needed
 
 
 def _tensors_read(statements: list[Statement]) -> frozenset[str]:
