@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Mapping, Sequence
 
 from dovetail.base.dtypes import DTYPES, DType
 from dovetail.base.errors import ParseError
 from dovetail.base.limits import DEFAULT_LIMITS, MAX_EXTENT, Limits
+from dovetail.ir.cursor import COMPARE, DEEPEST, Cursor, condition
 from dovetail.ir.expr import Apply, Bitcast, Cast, Expr, Literal, Position, Read, shallow
 from dovetail.ir.index import Access, Condition, Index, affine, constant, variable
 from dovetail.ir.primitives import INFIX, PREFIX, PRIMITIVES
 from dovetail.ir.program import Combine, Loop, Program, Role, Size, Statement, Tensor
 from dovetail.ir.tokens import Source, Token, tokenize
 
-T = TypeVar("T")
-
 _ROLES = {r.value: r for r in Role}
 _KEYWORDS = {*_ROLES, "size", "for", "seq", "where"}
 _NUMBERS = {"true": True, "false": False, "inf": float("inf"), "nan": float("nan")}
-_DEEPEST = 100
-_COMPARE = ("<", "<=", ">", ">=", "==")
 
 
 def parse(text: str, name: str = "program", limits: Limits = DEFAULT_LIMITS) -> Program:
@@ -51,26 +46,16 @@ def parse_index(text: str, sizes: Sequence[Size], name: str) -> Index:
     return parser.whole_text(parser.index)
 
 
-class _Parser:
+class _Parser(Cursor):
     """Recursive descent over tokens; ``scope`` holds the loops of the statement being read."""
 
     def __init__(self, source: Source, sizes: Sequence[Size] = ()) -> None:
-        self.source = source
-        self.tokens = tokenize(source)
-        self.at = 0
+        super().__init__(source, tokenize(source))
         self.sizes = {size.name: size for size in sizes}
         self.tensors: dict[str, Tensor] = {}
         self.scope: dict[str, Loop] = {}
         self.ranked = True
         self.loop_names: set[str] = set()
-        self.depth = 0
-
-    def whole_text(self, part: Callable[[], T]) -> T:
-        """What ``part`` reads, and nothing after it."""
-        found = part()
-        if self.here.kind != "end":
-            raise self.error("expected the end of the text")
-        return found
 
     # -- statements and declarations
 
@@ -124,8 +109,8 @@ class _Parser:
         combine = self.combine()
         start = self.here
         value = self.expr()
-        if not shallow(value, _DEEPEST):
-            raise self.refusal(f"this value nests more than {_DEEPEST} operations", start)
+        if not shallow(value, DEEPEST):
+            raise self.refusal(f"this value nests more than {DEEPEST} operations", start)
         return Statement(loops, out, combine, value, tuple(where), seq, line)
 
     def loops(self) -> tuple[Loop, ...]:
@@ -145,12 +130,12 @@ class _Parser:
         found: list[Condition] = []
         while True:
             left = self.index()
-            if self.here.text not in _COMPARE:
-                raise self.error(f"expected a comparison ({' '.join(_COMPARE)})")
-            while self.here.text in _COMPARE:
+            if self.here.text not in COMPARE:
+                raise self.error(f"expected a comparison ({' '.join(COMPARE)})")
+            while self.here.text in COMPARE:
                 sign = self.take().text
                 right = self.index()
-                found.append(_condition(left, sign, right))
+                found.append(condition(left, sign, right))
                 left = right
             if not self.accept(","):
                 return found
@@ -290,37 +275,7 @@ class _Parser:
             args.append(self.expr())
         return args
 
-    # -- tokens
-
-    def inside(self, part: Callable[[], T], close: str | None = None) -> T:
-        """``part``, one level deeper, up to ``close``. Hostile text must not exhaust the stack."""
-        self.depth += 1
-        if self.depth > _DEEPEST:
-            raise self.refusal(f"more than {_DEEPEST} levels of nesting", self.here)
-        found = part()
-        if close is not None:
-            self.expect(close)
-        self.depth -= 1
-        return found
-
-    @property
-    def here(self) -> Token:
-        return self.tokens[self.at]
-
-    def take(self) -> Token:
-        token = self.here
-        self.at = min(self.at + 1, len(self.tokens) - 1)
-        return token
-
-    def accept(self, text: str) -> bool:
-        if self.here.text != text or self.here.kind == "end":
-            return False
-        self.take()
-        return True
-
-    def expect(self, text: str) -> None:
-        if not self.accept(text):
-            raise self.error(f"expected '{text}'")
+    # -- names
 
     def name(self, what: str) -> Token:
         token = self.take()
@@ -337,32 +292,6 @@ class _Parser:
         if token.text in PRIMITIVES or token.text in DTYPES or token.text in _NUMBERS:
             raise self.refusal(f"'{token.text}' is a word of the language", token)
         return token
-
-    def integer(self) -> int:
-        negative = self.accept("-")
-        value = self.whole(self.take())
-        return -value if negative else value
-
-    def whole(self, token: Token) -> int:
-        if not token.text.isdigit() or len(token.text) > 30:
-            raise self.error("expected a whole number", token)
-        return int(token.text)
-
-    def error(self, message: str, token: Token | None = None) -> ParseError:
-        token = token or self.here
-        return self.source.error(f"{message}, found '{token.text}'", token.place)
-
-    def refusal(self, message: str, token: Token) -> ParseError:
-        """What is there can be read, but not meant."""
-        return self.source.error(message, token.place)
-
-    def unknown(self, what: str, token: Token, known: object) -> ParseError:
-        names = sorted(known) if isinstance(known, dict) else []
-        close = difflib.get_close_matches(token.text, names, 1)
-        hint = f"did you mean '{close[0]}'?" if close else (f"known: {', '.join(names[:12])}" if names else None)
-        if what == "size" and not names:
-            hint = f"a run-time extent is declared first: size {token.text} in 1..1024"
-        return self.source.error(f"unknown {what} '{token.text}'", token.place, hint)
 
 
 def _operation(name: str, left: Expr, right: Expr) -> Expr:
@@ -385,11 +314,3 @@ def _as_index(e: Expr) -> Index | None:
         return e.index
     whole = isinstance(e, Literal) and isinstance(e.value, int) and not isinstance(e.value, bool)
     return constant(int(e.value)) if isinstance(e, Literal) and whole and abs(e.value) <= MAX_EXTENT else None
-
-
-def _condition(left: Index, sign: str, right: Index) -> Condition:
-    if sign == "==":
-        return Condition(left - right, equal=True)
-    if sign in ("<", "<="):
-        return Condition(right - left - (1 if sign == "<" else 0))
-    return Condition(left - right - (1 if sign == ">" else 0))
