@@ -4,6 +4,8 @@
     |-- ProgramError           a program's text or meaning
     |   |-- ParseError         the text cannot be read (caret under the place)
     |   `-- VerifyError        it reads, but is not a valid program
+    |-- GraphError             a graph's structure: a value that nothing makes, a body that does not fit
+    |   `-- OperatorError      an operator that is not known, or cannot take these operands or attributes
     |-- TargetError            a target file, or a machine that lacks what a target needs
     |-- RewriteError           terms, rules and their application
     |   |-- TermError          an ill-typed term (shows both types and where they part)
@@ -52,6 +54,14 @@ class ParseError(ProgramError):
 
 class VerifyError(ProgramError):
     """The program reads well but has no meaning."""
+
+
+class GraphError(DovetailError):
+    """A graph has no meaning."""
+
+
+class OperatorError(GraphError):
+    """An operator is not known, or cannot take the operands or attributes it is given."""
 
 
 class TargetError(DovetailError):
