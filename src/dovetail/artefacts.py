@@ -12,6 +12,7 @@ from dovetail.ir.nest import Nest
 from dovetail.ir.plan import Plan
 from dovetail.ir.program import Program
 from dovetail.mapping.tiles import tile_fits
+from dovetail.schedule.ahead import planned_part, split_ahead
 from dovetail.schedule.collapse import collapse
 from dovetail.schedule.default import default_plan
 from dovetail.schedule.lower.build import build_nest
@@ -30,18 +31,31 @@ KINDS = tuple(_MAKERS)
 
 
 def artefacts(program: Program, plan: Plan, target: Target, kinds: Iterable[str]) -> dict[str, bytes]:
-    """The files of each kind in ``kinds``, by kind; the same input gives the same bytes."""
+    """The files of each kind in ``kinds``, by kind; the same input gives the same bytes.
+
+    "ahead.o" and its like compute constants of the rest from the program's, once, before the first call.
+    """
     wanted = tuple(kinds)
     for kind in wanted:
         if kind not in _MAKERS:
             raise DovetailError(f"there is no artefact '{kind}'", hint=", ".join(KINDS))
-    nest = build_nest(collapse(program), plan, target)
-    module = lower(nest, target)
-    made = {kind: _MAKERS[kind](plan, nest, module, target) for kind in wanted}
-    return {kind: data.encode() if isinstance(data, str) else data for kind, data in made.items()}
+    main = planned_part(program, plan)
+    made = _made(main, plan, target, wanted)
+    ahead = split_ahead(program).ahead if main is not program else None
+    if ahead is not None:
+        files = _made(ahead, planned(ahead, target, 1), target, wanted)
+        made |= {f"ahead.{kind}": data for kind, data in files.items()}
+    return made
 
 
 def planned(program: Program, target: Target, threads: int) -> Plan:
     """The default plan, also for a target whose code this machine cannot run."""
-    flat = collapse(program)
+    flat = collapse(split_ahead(program).main)
     return default_plan(flat, target, threads, tile_fits(flat, target))
+
+
+def _made(program: Program, plan: Plan, target: Target, kinds: tuple[str, ...]) -> dict[str, bytes]:
+    nest = build_nest(collapse(program), plan, target)
+    module = lower(nest, target)
+    made = {kind: _MAKERS[kind](plan, nest, module, target) for kind in kinds}
+    return {kind: data.encode() if isinstance(data, str) else data for kind, data in made.items()}

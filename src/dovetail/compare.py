@@ -20,6 +20,7 @@ from dovetail.ir.expr import Apply, Literal, walk
 from dovetail.ir.plan import Leaf, Plan, PlanNode
 from dovetail.ir.primitives import PRIMITIVES
 from dovetail.ir.program import Program, Tensor
+from dovetail.schedule.ahead import planned_part
 from dovetail.schedule.collapse import collapse
 
 Array = npt.NDArray[np.generic]
@@ -90,7 +91,7 @@ def compare(
     whole: bool = True,
 ) -> Comparison:
     """``found`` against ``wanted``, outputs by name; without ``whole`` the inputs may be any numbers."""
-    flat = collapse(program)
+    flat = collapse(planned_part(program, plan))
     inexact = inexact_function(program) or ("" if whole else "inputs that are not whole numbers")
     bound = _bound(program, sizes) if inexact else 0.0
     classes: list[TileClass] = []

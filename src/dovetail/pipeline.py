@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from dovetail.base.errors import CallError, TargetError
 from dovetail.base.limits import DEFAULT_LIMITS, Limits
-from dovetail.certify.certificate import SMALL_OPERATIONS, Subject, certify
+from dovetail.certify.certificate import SMALL_OPERATIONS, Subject, certify, joined
 from dovetail.codegen.compile import emit_object
 from dovetail.codegen.lower import lower
 from dovetail.codegen.shares import status_bytes
@@ -41,6 +41,7 @@ from dovetail.runtime.beside import symbols_beside
 from dovetail.runtime.cache import Cache, open_cache
 from dovetail.runtime.jit import load_object
 from dovetail.runtime.kernel import Code, Kernel
+from dovetail.schedule.ahead import planned_part, split_ahead
 from dovetail.schedule.collapse import collapse
 from dovetail.schedule.default import default_plan
 from dovetail.schedule.lower.build import build_nest
@@ -94,12 +95,32 @@ def compile(
         return _simulated(program, machine, constants, plan)
     threads = _threads(threads, machine)
     _check(program, machine, constants or {})
-    work = _Compilation(program, machine, threads, open_cache() if cache else None)
+    store = open_cache() if cache else None
+    main = split_ahead(program).main if plan is None else planned_part(program, plan)
+    work = _Compilation(main, machine, threads, store)
     with _undisturbed:
         kernel = work.kernel(plan)
+        if main is not program:
+            kernel = _with_ahead(program, kernel, work, store)
     if constants:
         work.time("constants", lambda: kernel.bind(constants))
     return kernel
+
+
+def _with_ahead(program: Program, kernel: Kernel, work: _Compilation, store: Cache | None) -> Kernel:
+    """``kernel`` computes ``program`` but for constants that are made of others: with a kernel that makes those."""
+    ahead = split_ahead(program).ahead
+    assert ahead is not None
+    other = work.time("ahead", lambda: _Compilation(ahead, work.target, work.threads, store).kernel(None))
+    certificate = joined(str(program), kernel.certificate, other.certificate)
+    main, before = kernel.explanation, other.explanation
+
+    def explanation() -> str:
+        return "\n\n".join([main(), "once, when the constants are known:", before()])
+
+    parts = replace(kernel, program=program, main=kernel.program, ahead=other)
+    parts.certificate, parts.explanation = certificate, explanation
+    return parts
 
 
 def _simulated(

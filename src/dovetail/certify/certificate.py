@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 
 from dovetail.base.errors import CertificateError
@@ -61,6 +61,12 @@ def certify(subject: Subject) -> Certificate:
             )
     program, plan = _digest(str(subject.program)), _digest(subject.plan.to_json())
     return Certificate(program, subject.target.digest, plan, tuple(checks))
+
+
+def joined(program: str, main: Certificate, ahead: Certificate) -> Certificate:
+    """The certificate of a program whose constants are partly made by another one, from both."""
+    before = tuple(replace(check, claim=f"{check.claim}, ahead of all calls") for check in ahead.checks)
+    return Certificate(_digest(program), main.target, main.plan, (*main.checks, *before), main.kept and ahead.kept)
 
 
 def _checks(subject: Subject) -> Iterator[Check]:

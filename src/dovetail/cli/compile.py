@@ -73,10 +73,12 @@ def _planned(program: Program, plan: Plan | None, target: Target, threads: int) 
     from dovetail.artefacts import planned
     from dovetail.explain import explain
     from dovetail.ir.certificate import Certificate
+    from dovetail.schedule.ahead import planned_part
     from dovetail.schedule.collapse import collapse
 
     plan = plan or planned(program, target, threads)
-    say(explain(collapse(program), plan, target, threads, Certificate("", "", "", ())))
+    flat = collapse(planned_part(program, plan))
+    say(explain(flat, plan, target, threads, Certificate("", "", "", ())))
     heading("plan")
     say(plan)
     return plan

@@ -48,10 +48,18 @@ class Kernel:
     """Bound constants, already in the layout the code wants."""
     seconds: dict[str, float] = field(default_factory=dict)
     """How long each step of compilation took."""
+    main: Program | None = None
+    """What the code computes, where that is not all of the program: some of its constants are made by ``ahead``."""
+    ahead: Kernel | None = None
+    """Makes constants of ``main`` from constants of the program, once they are known."""
 
     def __post_init__(self) -> None:
         self._lock = threading.Lock()
-        self._tensors = tuple(t for t in self.program.tensors if t.role is not Role.TEMP)
+        self._main = self.main or self.program
+        self._sources = tuple(t.name for t in self.ahead.program.inputs) if self.ahead else ()
+        self._known: dict[str, Array] = {}
+        self._made: dict[str, Array] = {}
+        self._tensors = tuple(t for t in self._main.tensors if t.role is not Role.TEMP)
         self._slots = {t.name: number for number, t in enumerate(self._tensors)}
         self._ahead = {h.tensor: h.digits for h in self.plan.holds if h.ahead}
         self._names = tuple(s.name for s in self.program.sizes)
@@ -95,13 +103,17 @@ class Kernel:
         return self.explanation()
 
     def bind(self, constants: Mapping[str, object]) -> None:
-        """Lay out constants once; they are no longer arguments."""
+        """Lay out constants once, and compute what depends on them alone; they are no longer arguments."""
         for name, value in constants.items():
             tensor = next((t for t in self.program.tensors if t.name == name), None)
             if tensor is None or tensor.role is not Role.CONST:
                 raise CallError(f"'{name}' is not a constant of the program", hint="declare it: const ...")
-            array = self._laid_out(tensor, argument(_parameter(tensor), value).array)
-            self.constants[name] = np.ascontiguousarray(array)
+            given = argument(_parameter(tensor), value).array
+            self.constants[name] = np.ascontiguousarray(self._laid_out(tensor, given))
+            if name in self._sources:
+                self._known[name] = given if name in self._slots else self.constants[name]
+        if self._sources and self._known.keys() >= set(self._sources):
+            self._made = self._derived(self._known)
         self._expect()
 
     # -- arguments
@@ -110,14 +122,16 @@ class Kernel:
         """What a call must hand in, now that some constants are bound."""
         self._given = tuple(t for t in self.program.inputs if t.name not in self.constants)
         self._wanted = tuple(_parameter(t) for t in self._given)
-        self._places = tuple((self._slots[t.name], t.name in self._ahead, t) for t in self._given)
-        self._fixed = tuple((self._slots[n], a.ctypes.data) for n, a in self.constants.items())
+        self._places = tuple((self._slots.get(t.name, -1), t.name in self._ahead, t) for t in self._given)
+        fixed = {**{n: a for n, a in self.constants.items() if n in self._slots}, **self._made}
+        self._fixed = tuple((self._slots[n], a.ctypes.data) for n, a in fixed.items())
+        self._pending = bool(self._sources) and not self._made
         self._frame = self._new_frame()
         self._plain = self._plain_call()
 
     def _plain_call(self) -> PlainCall | None:
         """For sizes that shapes tell, one result, and constants that are bound or used as they lie."""
-        if self._inouts or len(self._results) != 1 or any(ahead for _, ahead, _ in self._places):
+        if self._inouts or len(self._results) != 1 or any(ahead for _, ahead, _ in self._places) or self._pending:
             return None
         told = {name for t in self._given for e in t.shape if e.is_affine and len(e.terms) == 1 for name in e.names()}
         if not told.issuperset(self._names) or not layout_is_known():
@@ -183,6 +197,14 @@ class Kernel:
             return array
         return laid_out(array.reshape(self.views[tensor.name]), digits, tensor.dtype.name)
 
+    def _derived(self, known: Mapping[str, Array]) -> dict[str, Array]:
+        """The constants that are made of others, laid out."""
+        assert self.ahead is not None
+        found = self.ahead(*(known[name] for name in self._sources))
+        several = found if isinstance(found, tuple) else (found,)
+        tensors = self.ahead.program.outputs
+        return {t.name: self._laid_out(t, array) for t, array in zip(tensors, several, strict=True)}
+
     # -- running
 
     def _run(
@@ -192,7 +214,14 @@ class Kernel:
             self._plain.expect([extents(t, sizes) for t in (*self._given, *self.program.outputs)])
         words = frame.words
         moved: list[Array] = []
+        if self._pending:
+            raw = {t.name: mine.array for t, mine in zip(self._given, given, strict=True)}
+            for name, array in self._derived({**self._known, **raw}).items():
+                moved.append(array)
+                words[self._slots[name]] = array.ctypes.data
         for (slot, ahead, tensor), mine in zip(self._places, given, strict=True):
+            if slot < 0:
+                continue
             if ahead:
                 moved.append(self._laid_out(tensor, mine.array))
                 words[slot] = moved[-1].ctypes.data
