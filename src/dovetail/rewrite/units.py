@@ -1,6 +1,6 @@
 """Which map runs on which unit: a small problem of constraints, solved exactly.
 
-    units   sm > warpgroup > lane                     the chain of a target, outermost first; a grid is one per dimension
+    units   sm > warpgroup > lane                     the chain of a target, outermost first; a grid by its dimensions
     sites   maps that may be spread, each inside at most one other
     values  arrays that are stored, where, and at which sites they are written and read
 

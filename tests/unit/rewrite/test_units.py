@@ -73,7 +73,7 @@ def fits_by_instances(posed: Problem, assignment: Assignment) -> bool:
 
 
 def sends(target: Target, memory: str, unit: str) -> bool:
-    """Whether a copy fills that memory of all of a unit; no target here broadcasts along one dimension only, but one."""
+    """Whether a copy fills that memory of all of a unit."""
     return any(i.broadcast == unit and i.along is None and i.operands[0].memory == memory for i in target.instructions)
 
 
@@ -161,7 +161,7 @@ def test_draws_are_legal_and_follow_from_the_seed(name: str) -> None:
 
 def test_draws_are_even() -> None:
     posed = problem((Site("a", -1), Site("b", 0), Site("c", 0)), (), machine("hopper"))
-    found = {a: 0 for a in solutions(posed)}
+    found = dict.fromkeys(solutions(posed), 0)
     for seed in range(4000):
         found[draw(posed, seed)] += 1
     expected = 4000 / len(found)
