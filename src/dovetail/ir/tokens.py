@@ -49,12 +49,12 @@ class Source:
         return ParseError(message, where=where, hint=hint)
 
 
-def tokenize(source: Source) -> list[Token]:
-    """All tokens, the last one of kind "end"."""
+def tokenize(source: Source, pattern: re.Pattern[str] = _PATTERN) -> list[Token]:
+    """All tokens, the last one of kind "end". The groups of ``pattern`` are kinds; "space" is left out."""
     tokens: list[Token] = []
     place = 0
     while place < len(source.text):
-        match = _PATTERN.match(source.text, place)
+        match = pattern.match(source.text, place)
         if match is None:
             raise source.error(f"unexpected character {source.text[place]!r}", place)
         if match.lastgroup != "space":

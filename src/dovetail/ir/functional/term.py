@@ -10,11 +10,11 @@
             | "?" name                                        any term: rules only
     setting = size | name of a memory
 
-A pattern or primitive that is given fewer terms than it takes is a function of the rest: ``map(f)``, ``reduce(add, 0)``,
-``add``. A function of several values also takes the tuple of them, so that ``map(mul, zip(x, y))`` multiplies pairs.
-Arithmetic has the type it is computed in, small floats f32: only a cast rounds, ``f16(x * y)``, so that a value is the
-same wherever it is stored. ``none`` is the value that is not there: arithmetic on it gives none, ``reduce`` passes over
-it, ``orelse(a, b)`` is b where a is none.
+A pattern or primitive that is given fewer terms than it takes is a function of the rest: ``map(f)``, ``add``,
+``reduce(add, 0)``. A function of several values also takes the tuple of them, so that ``map(mul, zip(x, y))``
+multiplies pairs. Arithmetic has the type it is computed in, small floats f32: only a cast rounds, ``f16(x * y)``, so
+that a value is the same wherever it is stored. ``none`` is the value that is not there: arithmetic on it gives none,
+``reduce`` passes over it, ``orelse(a, b)`` is b where a is none.
 """
 
 from __future__ import annotations
@@ -26,23 +26,41 @@ from dovetail.ir.functional.types import Type
 from dovetail.ir.index import Condition, Index
 from dovetail.ir.program import Loop, Role, Size
 
+_PRINTED: list[Callable[..., str]] = []
+
+
+class Printed:
+    """What prints as text that can be read back; ``show`` says how."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return _PRINTED[isinstance(self, Definition)](self)
+
 
 @dataclass(frozen=True, slots=True)
-class Var:
+class Var(Printed):
     """A name that a parameter, a ``let`` or a function binds."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class Literal:
+class Literal(Printed):
     """A number, which takes the type of what it meets; ``None`` is the value that is not there."""
 
     value: int | float | bool | None
 
+    def __eq__(self, other: object) -> bool:
+        """Equal as written: 1 and 1.0 differ, nan equals nan."""
+        return isinstance(other, Literal) and repr(self.value) == repr(other.value)
+
+    def __hash__(self) -> int:
+        return hash(repr(self.value))
+
 
 @dataclass(frozen=True, slots=True)
-class Lambda:
+class Lambda(Printed):
     """A function."""
 
     params: tuple[str, ...]
@@ -50,7 +68,7 @@ class Lambda:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class Call(Printed):
     """A function that is a variable, a ``?f`` or written out, applied."""
 
     function: Term
@@ -58,7 +76,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Scalar:
+class Scalar(Printed):
     """A primitive of programs (``add``, ``exp``), a dtype's name (a cast), ``bitcast_i32``, or ``orelse``."""
 
     function: str
@@ -81,7 +99,7 @@ Setting = Index | str | Places
 
 
 @dataclass(frozen=True, slots=True)
-class Pattern:
+class Pattern(Printed):
     """An operation on whole arrays; ``settings`` are known when it is compiled."""
 
     name: str
@@ -90,7 +108,7 @@ class Pattern:
 
 
 @dataclass(frozen=True, slots=True)
-class Let:
+class Let(Printed):
     """``value`` under a name in ``body``; an array that is named is stored."""
 
     name: str
@@ -99,7 +117,7 @@ class Let:
 
 
 @dataclass(frozen=True, slots=True)
-class Meta:
+class Meta(Printed):
     """Any term, in a rule."""
 
     name: str
@@ -110,7 +128,7 @@ Term = Var | Literal | Lambda | Call | Scalar | Pattern | Let | Meta
 
 @dataclass(frozen=True, slots=True)
 class Param:
-    """A named array that comes from outside: ``in``, ``const``, or ``inout``, which a result of the same name writes."""
+    """A named array from outside: ``in``, ``const``, or ``inout``, which a result of the same name writes."""
 
     role: Role
     name: str
@@ -118,7 +136,7 @@ class Param:
 
 
 @dataclass(frozen=True, slots=True)
-class Definition:
+class Definition(Printed):
     """``def name(params) -> results = body``: a body of several results is a tuple of as many arrays."""
 
     name: str
@@ -126,6 +144,11 @@ class Definition:
     results: tuple[str, ...]
     body: Term
     sizes: tuple[Size, ...] = ()
+
+
+def print_with(term: Callable[[Term], str], definition: Callable[[Definition], str]) -> None:
+    """Set how terms and definitions print: the printer is in a module above this one."""
+    _PRINTED[:] = (term, definition)
 
 
 def children(term: Term) -> tuple[Term, ...]:
@@ -194,8 +217,9 @@ def substitute(term: Term, values: Mapping[str, Term]) -> Term:
             params, body = _clear(params, body, values)
             return Lambda(params, substitute(body, values))
         case Let(name, value, body):
-            (new,), inner = _clear((name,), body, {k: v for k, v in values.items() if k != name})
-            return Let(new, substitute(value, values), substitute(inner, {k: v for k, v in values.items() if k != name}))
+            below = {k: v for k, v in values.items() if k != name}
+            (new,), inner = _clear((name,), body, below)
+            return Let(new, substitute(value, values), substitute(inner, below))
     return with_children(term, tuple(substitute(child, values) for child in children(term)))
 
 

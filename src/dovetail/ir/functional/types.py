@@ -34,7 +34,7 @@ class Array:
 
     def __str__(self) -> str:
         sizes, inner = shape(self)
-        return f"{inner if isinstance(inner, Scalar | Unknown) else f'{inner}'}[{', '.join(map(str, sizes))}]"
+        return f"{_grouped(inner)}[{', '.join(map(str, sizes))}]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +55,10 @@ class Function:
     result: Type
 
     def __str__(self) -> str:
-        given = str(self.params[0]) if len(self.params) == 1 else f"({', '.join(map(str, self.params))})"
-        return f"{given} -> {self.result}"
+        if len(self.params) != 1:
+            return f"({', '.join(map(str, self.params))}) -> {self.result}"
+        (given,) = self.params
+        return f"{f'({given})' if isinstance(given, Tuple) else _grouped(given)} -> {self.result}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,3 +88,7 @@ def array(sizes: tuple[Index, ...], element: Type) -> Type:
     for size in reversed(sizes):
         element = Array(size, element)
     return element
+
+
+def _grouped(kind: Type) -> str:
+    return f"({kind})" if isinstance(kind, Function) else str(kind)
