@@ -16,6 +16,9 @@ from dovetail.ir.functional.sizes import divided, factors_of, is_unknown, monomi
 from dovetail.ir.functional.types import Array, Function, Scalar, Tuple, Type, Unknown
 from dovetail.ir.index import Index, affine, constant, variable
 
+_DIGITS = "0123456789"
+"""A prefix that ended with one could meet another's number: b1, 2 and b, 12."""
+
 
 @dataclass(frozen=True, slots=True)
 class Clash:
@@ -43,11 +46,11 @@ class Equations:
 
     def fresh_type(self, prefix: str = "a") -> Unknown:
         self.count += 1
-        return Unknown(f"_{prefix}{self.count}")
+        return Unknown(f"_{prefix.rstrip(_DIGITS)}{self.count}")
 
     def fresh_size(self, prefix: str = "n") -> Index:
         self.count += 1
-        return variable(f"?_{prefix}{self.count}")
+        return variable(f"?_{prefix.rstrip(_DIGITS)}{self.count}")
 
     def known(self, kind: Type) -> Type:
         """``kind`` as far as its outermost part is known."""
