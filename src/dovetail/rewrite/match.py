@@ -1,0 +1,176 @@
+"""The one matcher: from the sink of a pattern upwards through its operands.
+
+It branches at commutative operations only (and where ``?f(shape)`` may take one of several operands apart). What it
+walks over is a ``Host``: terms here, graphs in ``graph_host``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Generic, Protocol, TypeVar
+
+from dovetail.ir.functional.sizes import substitute
+from dovetail.ir.functional.term import Setting
+from dovetail.ir.functional.types import Type
+from dovetail.ir.index import Index
+from dovetail.rewrite.shape import Anything, Applied, Binder, Bound, Node, Shape, Split
+
+N = TypeVar("N")
+
+
+@dataclass(frozen=True, slots=True)
+class Opened(Generic[N]):
+    """A binder taken apart: what stands outside it, the names it binds, and what it binds them in."""
+
+    outside: tuple[N, ...]
+    names: tuple[str, ...]
+    body: N
+
+
+@dataclass(frozen=True, slots=True)
+class Binding(Generic[N]):
+    """What the metas of a rule stand for; ``inside`` are the operations that were matched, sink first."""
+
+    terms: Mapping[str, N]
+    settings: Mapping[str, Setting]
+    types: Mapping[str, Type]
+    inside: tuple[N, ...] = ()
+
+
+class Host(Protocol[N]):
+    """What the matcher must know of the thing it walks over."""
+
+    def label(self, node: N) -> str:
+        """The operation, with how many operands it has."""
+
+    def settings(self, node: N) -> Mapping[str, Setting]:
+        """What is fixed when it is compiled, by position or name."""
+
+    def operands(self, node: N) -> tuple[N, ...]:
+        """Where its values come from."""
+
+    def same(self, first: N, second: N) -> bool:
+        """Whether both are the same value."""
+
+    def variable(self, node: N) -> str | None:
+        """The name of a variable; None for an operation."""
+
+    def free(self, node: N) -> frozenset[str]:
+        """Variables bound outside of it."""
+
+    def opened(self, node: N, label: str, count: int, taken: frozenset[str]) -> Opened[N] | None:
+        """A binder taken apart; names that are made up are not ``taken``."""
+
+    def abstracted(self, names: tuple[str, ...], node: N) -> N:
+        """``node`` as a function of the variables."""
+
+    def splits(self, node: N) -> Iterator[tuple[N, N]]:
+        """Each way of writing ``node`` as a function of one operand, and that operand."""
+
+    def accepts(self, binding: Binding[N]) -> bool:
+        """Whether what was found may be replaced."""
+
+
+def match(shape: Shape, node: N, host: Host[N]) -> Iterator[Binding[N]]:
+    """Every way in which ``node`` has the shape."""
+    for binding in _match(shape, node, host, (), Binding({}, {}, {})):
+        if host.accepts(binding):
+            yield binding
+
+
+def _match(shape: Shape, node: N, host: Host[N], scope: tuple[str, ...], binding: Binding[N]) -> Iterator[Binding[N]]:
+    """``scope`` are the names, in what is walked over, of the variables that the pattern binds."""
+    match shape:
+        case Anything(name):
+            if not scope or host.free(node).isdisjoint(scope):
+                yield from _bind(name, node, host, binding)
+        case Bound(level):
+            name_ = host.variable(node)
+            if name_ == scope[level] and name_ not in scope[level + 1 :]:
+                yield binding
+        case Node():
+            yield from _node(shape, node, host, scope, binding)
+        case Binder(label, count, outside, body):
+            opened = host.opened(node, label, count, frozenset(scope))
+            if opened is not None:
+                for found in _all(outside, opened.outside, host, scope, binding):
+                    yield from _match(body, opened.body, host, (*scope, *opened.names), found)
+        case Applied(name, levels):
+            names = tuple(scope[level] for level in levels)
+            hidden = any(scope[level] in scope[level + 1 :] for level in levels)
+            if not hidden and host.free(node).intersection(scope) <= set(names):
+                yield from _bind(name, host.abstracted(names, node), host, binding)
+        case Split(name, inner):
+            for function, operand in host.splits(node):
+                if host.free(function).isdisjoint(scope):
+                    for found in _bind(name, function, host, binding):
+                        yield from _match(inner, operand, host, scope, found)
+
+
+def _node(shape: Node, node: N, host: Host[N], scope: tuple[str, ...], binding: Binding[N]) -> Iterator[Binding[N]]:
+    if host.label(node) != shape.label or host.variable(node) in scope:
+        return
+    found = _settings(shape.settings, host.settings(node), binding) if shape.settings else binding
+    if found is None:
+        return
+    found = replace(found, inside=(*found.inside, node))
+    operands = host.operands(node)
+    yield from _all(shape.operands, operands, host, scope, found)
+    if shape.commutative and not host.same(operands[0], operands[1]):
+        yield from _all(shape.operands, operands[::-1], host, scope, found)
+
+
+def _all(
+    shapes: tuple[Shape, ...], nodes: tuple[N, ...], host: Host[N], scope: tuple[str, ...], binding: Binding[N]
+) -> Iterator[Binding[N]]:
+    if len(shapes) != len(nodes):
+        return
+    if not shapes:
+        yield binding
+        return
+    for found in _match(shapes[0], nodes[0], host, scope, binding):
+        yield from _all(shapes[1:], nodes[1:], host, scope, found)
+
+
+def _bind(name: str, node: N, host: Host[N], binding: Binding[N]) -> Iterator[Binding[N]]:
+    if name not in binding.terms:
+        yield replace(binding, terms={**binding.terms, name: node})
+    elif host.same(binding.terms[name], node):
+        yield binding
+
+
+def _settings(
+    wanted: tuple[tuple[str, Setting], ...], given: Mapping[str, Setting], binding: Binding[N]
+) -> Binding[N] | None:
+    known = dict(binding.settings)
+    for key, pattern in wanted:
+        if key not in given or not match_setting(pattern, given[key], known):
+            return None
+    return replace(binding, settings=known)
+
+
+def match_setting(pattern: Setting, given: Setting, known: dict[str, Setting]) -> bool:
+    """Whether a setting is the one wanted; what its metas stand for is added to ``known``."""
+    if isinstance(pattern, str) and pattern.startswith("?"):
+        return known.setdefault(pattern[1:], given) == given
+    if isinstance(pattern, Index) and isinstance(given, Index):
+        return match_size(pattern, given, known)
+    return pattern == given
+
+
+def match_size(pattern: Index, given: Index, known: dict[str, Setting]) -> bool:
+    """Whether ``pattern`` is ``given`` for some value of the one meta in it that is not yet known."""
+    values = {f"?{name}": value for name, value in known.items() if isinstance(value, Index)}
+    pattern = substitute(pattern, values)
+    unknown = [atom for atom, _ in pattern.terms if isinstance(atom, str) and "?" in atom]
+    if not unknown:
+        return pattern == given
+    if len(unknown) > 1 or " " in unknown[0]:
+        return False
+    factor = pattern.coefficient(unknown[0])
+    rest = given - pattern + Index(((unknown[0], factor),), 0)
+    divisible = not any(c % factor for _, c in rest.terms) and rest.const % factor == 0
+    if divisible:
+        known[unknown[0][1:]] = Index(tuple((a, c // factor) for a, c in rest.terms), rest.const // factor)
+    return divisible

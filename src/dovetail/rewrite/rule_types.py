@@ -1,0 +1,35 @@
+"""Whether the two sides of a rule have one type."""
+
+from __future__ import annotations
+
+from dovetail.base.errors import RuleError, TermError
+from dovetail.ir.functional.inference import Inference
+from dovetail.rewrite.rule import Rule, at, compiled
+
+
+def check_types(rule: Rule) -> None:
+    """Read the rule, and raise a RuleError unless its sides have one type, whatever its metas stand for.
+
+    What operators of graphs give is for their own definitions to say: rules of that level are checked where they fire.
+    """
+    read = compiled(rule)
+    if rule.level == "dsl":
+        return
+    inference = Inference()
+    try:
+        before = inference.infer(read.before, {})
+        for name, kind in read.types:
+            if name in inference.metas:
+                inference.demand(inference.metas[name], kind, f"'?{name}' has another type than 'types' says")
+    except TermError as problem:
+        raise at(rule, "before", problem) from None
+    try:
+        inference.demand(before, inference.infer(read.after, {}), "the two sides have different types")
+        inference.settle()
+    except TermError as problem:
+        raise RuleError(
+            problem.what,
+            where=f"rule '{rule.name}'\n  before  {rule.before}\n  after   {rule.after}",
+            why="\n".join(filter(None, (problem.where, problem.why))),
+            hint=problem.hint or "a rule keeps the type of what it replaces",
+        ) from None

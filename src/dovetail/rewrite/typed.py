@@ -1,0 +1,123 @@
+"""A term together with the types of all its parts, kept up to date while parts are replaced.
+
+A rule keeps the type of what it replaces, so that only the new part is looked at again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from dovetail.base.errors import TermError
+from dovetail.ir.functional.infer import infer, typing_of
+from dovetail.ir.functional.inference import Inference
+from dovetail.ir.functional.term import Definition, Lambda, Let, Setting, Term, children, with_children
+from dovetail.ir.functional.types import Array, Function, Tuple, Type, Unknown
+from dovetail.ir.program import Size
+from dovetail.rewrite.match import match_size
+
+Path = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """A term over ``names`` and run-time ``sizes``, and the types of all its parts by place."""
+
+    term: Term
+    types: Mapping[Path, Type]
+    names: Mapping[str, Type]
+    sizes: tuple[Size, ...] = ()
+
+    @staticmethod
+    def of(definition: Definition) -> Typed:
+        """The body of a definition; a TermError says where it is wrong."""
+        names = {param.name: param.type for param in definition.params}
+        return Typed(definition.body, typing_of(definition).at, names, definition.sizes)
+
+    def at(self, path: Path) -> Term:
+        """The part at a place."""
+        term = self.term
+        for step in path:
+            term = children(term)[step]
+        return term
+
+    def paths(self) -> Iterator[Path]:
+        """All places, outermost first."""
+        return _paths(self.term, ())
+
+    def type_inside(self, path: Path, part: Term) -> Type | None:
+        """The type of something that was found at or below a place, or made of variables that are known there."""
+        for below, term in _parts(self.at(path), path):
+            if term is part:
+                return self.types[below]
+        try:
+            return infer(part, self.names_at(path), self.sizes)
+        except TermError:
+            return None
+
+    def names_at(self, path: Path) -> dict[str, Type]:
+        """The variables that are bound around a place, and their types."""
+        names = dict(self.names)
+        term = self.term
+        for depth, step in enumerate(path):
+            kind = self.types[path[:depth]]
+            if isinstance(term, Lambda) and isinstance(kind, Function):
+                names |= zip(term.params, kind.params, strict=True)
+            elif isinstance(term, Let) and step == 1:
+                names[term.name] = self.types[(*path[:depth], 0)]
+            term = children(term)[step]
+        return names
+
+    def replaced(self, path: Path, new: Term) -> Typed:
+        """The term with another part at a place; a TermError where the part has another type."""
+        inference = Inference(self.sizes)
+        found = inference.infer(new, self.names_at(path))
+        inference.demand(found, self.types[path], "the type changes")
+        inference.settle()
+        depth = len(path)
+        types = {place: kind for place, kind in self.types.items() if place[:depth] != path}
+        types |= {(*path, *place): kind for place, kind in inference.typing(found).at.items()}
+        return Typed(_replaced(self.term, path, new), types, self.names, self.sizes)
+
+
+def match_type(pattern: Type, given: Type, types: dict[str, Type], sizes: dict[str, Setting]) -> bool:
+    """Whether a type is the one wanted; what its unknowns stand for is added to ``types`` and ``sizes``."""
+    match pattern, given:
+        case Unknown(name), _:
+            return types.setdefault(name, given) == given
+        case Array(), Array():
+            return match_size(pattern.size, given.size, sizes) and match_type(
+                pattern.element, given.element, types, sizes
+            )
+        case Tuple(), Tuple():
+            return _match_all(pattern.members, given.members, types, sizes)
+        case Function(), Function():
+            wanted, found = (*pattern.params, pattern.result), (*given.params, given.result)
+            return _match_all(wanted, found, types, sizes)
+    return pattern == given
+
+
+def _match_all(
+    patterns: tuple[Type, ...], given: tuple[Type, ...], types: dict[str, Type], sizes: dict[str, Setting]
+) -> bool:
+    return len(patterns) == len(given) and all(
+        match_type(pattern, kind, types, sizes) for pattern, kind in zip(patterns, given, strict=True)
+    )
+
+
+def _paths(term: Term, above: Path) -> Iterator[Path]:
+    return (path for path, _ in _parts(term, above))
+
+
+def _parts(term: Term, above: Path) -> Iterator[tuple[Path, Term]]:
+    yield above, term
+    for step, child in enumerate(children(term)):
+        yield from _parts(child, (*above, step))
+
+
+def _replaced(term: Term, path: Path, new: Term) -> Term:
+    if not path:
+        return new
+    inner = children(term)
+    part = _replaced(inner[path[0]], path[1:], new)
+    return with_children(term, (*inner[: path[0]], part, *inner[path[0] + 1 :]))
