@@ -38,5 +38,22 @@ class RewriteLimits:
     """How many values of a size that a rule may choose are tried."""
 
 
+@dataclass(frozen=True, slots=True)
+class ExploreLimits:
+    """How far all that rules make of a term is followed."""
+
+    nodes: int = 4000
+    """How many operations over classes of equal terms there may be."""
+    iterations: int = 8
+    seconds: float = 8.0
+    choices: int = 3
+    """How many values of a size that a rule may choose are tried."""
+    variants: int = 3
+    """How many other terms of each operand rules see, besides the smallest."""
+    estimates: int = 64
+    """How many terms are given to the estimate."""
+
+
 DEFAULT_LIMITS = Limits()
+DEFAULT_EXPLORE_LIMITS = ExploreLimits()
 DEFAULT_REWRITE_LIMITS = RewriteLimits()
