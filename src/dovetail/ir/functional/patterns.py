@@ -57,6 +57,7 @@ PATTERNS = {
         _row("transpose", "", "x", "?a[?m, ?n] -> ?a[?n, ?m]", "the two outermost dimensions swapped"),
         _row("pad", "left right", "z x", "(?a, ?a[?n]) -> ?a[?n + ?left + ?right]", "z before and after the elements"),
         _row("to", "memory:memory", "x", "?a -> ?a", "a stored copy in a memory"),
+        _row("call", "instruction:memory", "f x", "", "f of the terms, done by an instruction of a machine", several=True),
         _row("tuple", "", "a", "", "several values side by side", several=True),
         _row("get", "k:number", "t", "", "member k of a tuple"),
         _row("array", "", "e", "", "values of one type as an array", several=True),
@@ -96,8 +97,11 @@ def missing(term: Term) -> int:
 
 
 def apply(function: Term, args: tuple[Term, ...]) -> Term:
-    """``function`` applied: a pattern or primitive takes the terms it waits for, anything else is called."""
-    if isinstance(function, Pattern | Scalar) and missing(function) >= len(args):
+    """``function`` applied: a pattern or primitive takes the terms it waits for, anything else is called.
+
+    One value for a function of several is the tuple of them, not the first.
+    """
+    if isinstance(function, Pattern | Scalar) and missing(function) == len(args):
         return replace(function, args=(*function.args, *args))
     return Call(function, args)
 
