@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dovetail.certify.exact import allowance, failure
-from dovetail.certify.sample import evaluate_at, points_needed
+from dovetail.certify.sample import evaluate_at, points_needed, written_elements
 from dovetail.certify.sizes import shown
 from dovetail.compare import compare, compare_elements, tile_classes
 from dovetail.ir.bind import extents
@@ -104,7 +104,7 @@ class _Run:
 
     def sampled(self) -> tuple[bool, str]:
         arrays, found = self.results()
-        chosen = list(self.elements())
+        chosen = dict.fromkeys(self.elements())
         values: list[tuple[str, Element, np.generic, np.generic]] = []
         for tensor, element in chosen:
             if points_needed(self.program, self.sizes, tensor, element) <= POINTS:
@@ -116,7 +116,8 @@ class _Run:
         return True, f"{len(values)} elements of {self.note}{shown(self.sizes)}, some of every kind of tile"
 
     def elements(self) -> Iterator[tuple[str, Element]]:
-        """The last and another element of every kind of tile."""
+        """The last and another element of every kind of tile; where several statements write, one of each."""
+        yield from written_elements(self.program, self.sizes)
         flat = collapse(self.program)
         rng = np.random.default_rng(3)
         for tensor in self.program.outputs:

@@ -11,20 +11,17 @@ keeps its extent.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from fractions import Fraction
-from math import gcd, lcm
 
 from dovetail.base.errors import LimitError, VerifyError
+from dovetail.certify.losses import Dim, Losses, Pair, accesses, digit_loops, indices, loss, slopes
 from dovetail.ir.expr import Expr, Position, Read, rebuild, walk
-from dovetail.ir.index import Access, Condition, Index, Quotient, affine, constant, variable
+from dovetail.ir.index import Access, Condition, Index, affine, constant, variable
 from dovetail.ir.plan import Leaf, Plan, PlanNode, Tile
 from dovetail.ir.program import Loop, Program, Statement, Tensor
 from dovetail.ir.verify import verify
 
-Pair = tuple[int, str]
-Dim = tuple[str, int]
 VECTORS = 64
 """An innermost tile of up to this many vectors stays as it is: it is held in registers."""
 LADDER = ((2, 16), (2, 3), (1, 8), (1, 3), (1, 1))
@@ -68,13 +65,17 @@ def reduced(
 
 def _shrunk(program: Program, plan: Plan, whole: int, window: int, longest: int) -> tuple[dict[Pair, int], Plan]:
     """How many iterations each loop can lose, and the plan with the steps of its tiles shortened in the same way."""
-    extents = {(n, x.name): x.extent for n, s in enumerate(program.statements) for x in s.all_loops}
-    fixed = {pair: extent.const for pair, extent in extents.items() if extent.is_constant}
+    fixed = _fixed_extents(program)
     tiles = _Tiles(fixed, whole, longest)
     body = tiles.nodes(plan.body)
     least = _windows(program, fixed, window)
     wanted = {pair: max(tiles.extent(pair), min(extent, least.get(pair, 1))) for pair, extent in fixed.items()}
-    return _Losses(program, fixed, wanted, tiles.together).solve(), Plan(body, plan.holds, plan.note)
+    return Losses(program, fixed, wanted, tiles.together).solve(), Plan(body, plan.holds, plan.note)
+
+
+def _fixed_extents(program: Program) -> dict[Pair, int]:
+    loops = {(n, x.name): x.extent for n, s in enumerate(program.statements) for x in s.all_loops}
+    return {pair: extent.const for pair, extent in loops.items() if extent.is_constant}
 
 
 def _windows(program: Program, extents: dict[Pair, int], window: int) -> dict[Pair, int]:
@@ -170,136 +171,6 @@ class _Tiles:
         return min(rounds, self.whole) * new + (rest if rest < new else new - 1)
 
 
-# -- how much every loop loses
-
-
-class _Losses:
-    """How many iterations each loop loses, so that all uses of a dimension lose the same."""
-
-    def __init__(
-        self, program: Program, extents: dict[Pair, int], wanted: dict[Pair, int], together: list[tuple[Pair, ...]]
-    ) -> None:
-        self.program, self.extents, self.wanted = program, extents, wanted
-        self.parent: dict[Pair | Dim, Pair | Dim] = {}
-        self.grain: dict[Pair, int] = {}
-        for loops in together:
-            for pair in loops[1:]:
-                self.tie(loops[0], pair)
-        for number, statement in enumerate(program.statements):
-            for access in accesses(statement):
-                self.tie_dimensions(number, access)
-            for index in indices(statement):
-                self.note_divisors(number, index, 1)
-
-    def solve(self) -> dict[Pair, int]:
-        frozen: set[Pair | Dim] = set()
-        while True:
-            lost = self.losses(frozen)
-            clash = {self.root(pair) for pair in self.clashes(lost)}
-            if not clash - frozen:
-                return lost
-            frozen |= clash
-
-    def losses(self, frozen: set[Pair | Dim]) -> dict[Pair, int]:
-        kept: dict[Pair | Dim, int] = {}
-        grain: dict[Pair | Dim, int] = {}
-        for pair, extent in self.extents.items():
-            root = self.root(pair)
-            keep = extent if root in frozen else self.wanted[pair]
-            kept[root] = max(kept.get(root, 0), keep)
-            grain[root] = lcm(grain.get(root, 1), self.grain.get(pair, 1))
-        found: dict[Pair, int] = {}
-        for pair, extent in self.extents.items():
-            less, unit = max(0, extent - kept[self.root(pair)]), grain[self.root(pair)]
-            found[pair] = less // unit * unit
-        return found
-
-    def clashes(self, lost: dict[Pair, int]) -> Iterator[Pair]:
-        """Loops of dimensions whose uses do not lose the same: of written tensors, or with extents that differ."""
-        written = {s.out.tensor for s in self.program.statements}
-        uses: dict[Dim, list[tuple[int, Index]]] = {}
-        for number, statement in enumerate(self.program.statements):
-            for access in accesses(statement):
-                for d, index in enumerate(access.indices):
-                    if index.names() and access.tensor in written:
-                        uses.setdefault((access.tensor, d), []).append((number, index))
-        for found in uses.values():
-            if len({loss(lost, number, index) for number, index in found}) > 1:
-                yield from ((n, name) for n, index in found for name in index.names() if (n, name) in lost)
-        for group in self.groups():
-            if len({self.extents[pair] for pair in group}) > 1:
-                yield from group
-
-    def groups(self) -> list[list[Pair]]:
-        found: dict[Pair | Dim, list[Pair]] = {}
-        for pair in self.extents:
-            found.setdefault(self.root(pair), []).append(pair)
-        return list(found.values())
-
-    def tie_dimensions(self, number: int, access: Access) -> None:
-        """A loop that walks all of a dimension by itself belongs to it."""
-        shape = self.program.tensor(access.tensor).shape
-        for d, (index, extent) in enumerate(zip(access.indices, shape, strict=True)):
-            name = next(iter(index.names()), "")
-            if index == variable(name) and extent == constant(self.extents.get((number, name), -1)):
-                self.tie((number, name), (access.tensor, d))
-
-    def note_divisors(self, number: int, index: Index, above: int) -> None:
-        """A loop in a quotient or remainder shrinks by whole turns of it."""
-        for atom, _ in index.terms:
-            if isinstance(atom, Access):
-                for inside in atom.indices:
-                    self.note_divisors(number, inside, 1)
-            elif not isinstance(atom, str):
-                divisor = above * atom.divisor
-                for name in atom.index.names():
-                    factor = atom.index.coefficient(name)
-                    turn = divisor // gcd(divisor, factor) if factor else divisor
-                    self.grain[number, name] = lcm(self.grain.get((number, name), 1), turn)
-                self.note_divisors(number, atom.index, divisor)
-
-    def tie(self, one: Pair | Dim, other: Pair | Dim) -> None:
-        self.parent[self.root(one)] = self.root(other)
-
-    def root(self, node: Pair | Dim) -> Pair | Dim:
-        while node in self.parent and self.parent[node] != node:
-            node = self.parent[node]
-        return node
-
-
-def loss(lost: dict[Pair, int], number: int, index: Index) -> int:
-    """By how much the largest value of ``index`` falls."""
-    if index.is_affine:
-        return sum(c * lost.get((number, str(name)), 0) for name, c in index.terms if c > 0)
-    return int(sum(s * lost[number, n] for n, s in slopes(index).items() if s > 0 and (number, n) in lost))
-
-
-def slopes(index: Index) -> dict[str, Fraction]:
-    """What one step of each loop adds to ``index``, on average; indirect reads and remainders add nothing."""
-    found: dict[str, Fraction] = {}
-    for atom, factor in index.terms:
-        inner: dict[str, Fraction] = {}
-        if isinstance(atom, str):
-            inner = {atom: Fraction(1)}
-        elif isinstance(atom, Quotient):
-            inner = {name: slope / atom.divisor for name, slope in slopes(atom.index).items()}
-        for name, slope in inner.items():
-            found[name] = found.get(name, Fraction(0)) + factor * slope
-    return found
-
-
-def accesses(statement: Statement) -> Iterator[Access]:
-    yield statement.out
-    yield from statement.reads()
-
-
-def indices(statement: Statement) -> Iterator[Index]:
-    for access in accesses(statement):
-        yield from access.indices
-    yield from (condition.index for condition in statement.where)
-    yield from (node.index for node in walk(statement.value) if isinstance(node, Position))
-
-
 # -- the small program
 
 
@@ -308,14 +179,23 @@ class _Rewrite:
     program: Program
     lost: dict[Pair, int]
 
+    @property
+    def extents(self) -> dict[Pair, int]:
+        return _fixed_extents(self.program)
+
+    @property
+    def numbers(self) -> range:
+        return range(len(self.program.statements))
+
     def losses(self) -> dict[str, tuple[int, ...]]:
         """What each dimension of each tensor loses: the least of its uses."""
         least: dict[Dim, int] = {}
+        extents = self.extents
         for number, statement in enumerate(self.program.statements):
             for access in accesses(statement):
                 for d, index in enumerate(access.indices):
                     if index.names() or any(True for _ in index.reads()):
-                        less = loss(self.lost, number, index)
+                        less = loss(self.lost, number, index, extents)
                         least[access.tensor, d] = min(least.get((access.tensor, d), less), less)
         return {t.name: tuple(least.get((t.name, d), 0) for d in range(len(t.shape))) for t in self.program.tensors}
 
@@ -325,8 +205,9 @@ class _Rewrite:
             Tensor(t.role, t.name, t.dtype, tuple(e - cut for e, cut in zip(t.shape, less[t.name], strict=True)))
             for t in self.program.tensors
         )
-        places = _Places({t.name: t for t in tensors}, less)
-        statements = tuple(self.statement(n, s, places) for n, s in enumerate(self.program.statements))
+        extents = self.extents
+        places = [_Places({t.name: t for t in tensors}, less, extents, self.lost, n) for n in self.numbers]
+        statements = tuple(self.statement(n, s, places[n]) for n, s in enumerate(self.program.statements))
         return Program(tensors, statements, self.program.sizes)
 
     def statement(self, number: int, statement: Statement, places: _Places) -> Statement:
@@ -360,10 +241,14 @@ class _Rewrite:
 
 @dataclass(frozen=True)
 class _Places:
-    """Accesses as they are, but a fixed place beyond a dimension's new end moves with that end."""
+    """Accesses of one statement as they are, but a fixed place beyond a dimension's new end moves with that end, and
+    digits count as far as their loops go."""
 
     tensors: dict[str, Tensor]
     less: dict[str, tuple[int, ...]]
+    extents: dict[Pair, int]
+    lost: dict[Pair, int]
+    number: int
 
     def value(self, e: Expr) -> Expr:
         if isinstance(e, Read):
@@ -379,4 +264,11 @@ class _Places:
         return Access(access.tensor, tuple(found))
 
     def index(self, index: Index) -> Index:
+        digits = digit_loops(self.extents, self.number, index)
+        if digits:
+            found, reach = constant(0), 1
+            for name in digits:
+                found = found + variable(name) * reach
+                reach *= self.extents[self.number, name] - self.lost.get((self.number, name), 0)
+            return found
         return index.map_atoms(lambda a: affine(((self.access(a), 1),)) if isinstance(a, Access) else None)

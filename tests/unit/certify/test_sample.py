@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dovetail.certify.sample import evaluate_at, points_needed
+from dovetail.certify.sample import evaluate_at, points_needed, written_elements
 from dovetail.ir.evaluate import evaluate
 from dovetail.ir.fill import fill
 from dovetail.ir.parse import parse
@@ -17,6 +17,10 @@ PROGRAMS = (
     "in x: f32[4] inout z: f32[2]\nfor i<4: z[i//2] += x[i]",
     "in x: f32[4] out y: f32[8]\nfor i<4: y[i] = x[i]\nfor i<4: y[i+4] = x[i] + 1",
     "in x: f32[7] out y: f32[]\nfor i<7: y[] += x[i]",
+    "in x: f32[3,4] out y: f32[12]\nfor i<3, j<4: y[4*i+j] = x[i,j]",
+    "in x: f32[3,4] out y: f32[10]\nfor i<3, j<4 where 4*i+j < 10: y[4*i+j] = x[i,j]",
+    "in x: f32[6] out y: f32[12]\nfor i<6: y[2*i] = x[i]\nfor i<6: y[2*i+1] = x[i] + 1",
+    "in x: f32[6] out y: f32[9]\nfor i<6, j<4: y[i+j] += x[i]",
 )
 
 
@@ -28,6 +32,20 @@ def test_every_element_alone_is_what_it_is_among_all(text: str) -> None:
     for tensor in program.outputs:
         for element in np.ndindex(whole[tensor.name].shape):
             assert evaluate_at(program, arrays, {}, tensor.name, element) == whole[tensor.name][element]
+
+
+def test_one_element_of_digits_needs_one_point() -> None:
+    assert points_needed(parse(PROGRAMS[7]), {}, "y", (9,)) == 1
+
+
+def test_a_statement_that_never_gets_there_is_not_run() -> None:
+    assert points_needed(parse(PROGRAMS[9]), {}, "y", (5,)) == 1
+
+
+def test_every_statement_that_writes_an_output_is_asked_for_an_element() -> None:
+    found = list(written_elements(parse(PROGRAMS[9]), {}))
+    assert [place[0] % 2 for _, place in found] == [0, 1]
+    assert not list(written_elements(parse(PROGRAMS[0]), {}))
 
 
 def test_one_element_of_a_product_needs_one_sum() -> None:

@@ -29,6 +29,10 @@ PROGRAMS = {
     "two halves": "in x: f32[400] in z: f32[600] out y: f32[1000]\nfor i<400: y[i] = x[i]\nfor i<600: y[i+400] = z[i]",
     "causal": "in q: f32[300,64] in k: f32[300,64] out s: f32[300,300]\n"
     "for i<300, j<300, d<64 where j <= i: s[i,j] += q[i,d] * k[j,d]",
+    "every fourth": "in x: f32[64,1002] temp t: f32[1002,64] out y: f32[250,64]\n"
+    "for h<1002, c<64: t[h,c] = x[c,h]\nfor p<250, c<64: y[p,c] = t[4*p,c] - t[4*p+2,c]",
+    "digits": "in x: f32[30,40,64] const w: f32[64,96] temp t: f32[1200,64] out y: f32[1200,96]\n"
+    "for i<30, j<40, c<64: t[40*i+j,c] = x[i,j,c] + 1\nfor e<1200, k<96, c<64: y[e,k] += t[e,c] * w[c,k]",
     "last step": "in x: f32[200,8] out h: f32[201,8] out y: f32[8]\nfor i<8: h[0,i] = 0\n"
     "seq t<200: for i<8: h[t+1,i] = max(h[t,i], x[t,i])\nfor i<8: y[i] = h[200,i]",
 }
@@ -85,6 +89,30 @@ def test_a_loop_in_a_quotient_shrinks_by_whole_turns() -> None:
     assert found is not None
     shapes = {t.name: [e.const for e in t.shape] for t in found.program.tensors}
     assert shapes["dx"][1] == 2 * shapes["dy"][1]
+
+
+def test_a_loop_over_every_fourth_element_shrinks_with_the_loop_over_all() -> None:
+    _, _, found = small(parse(PROGRAMS["every fourth"]))
+    assert found is not None
+    (h, _), (p, _) = ([loop.extent.const for loop in s.loops] for s in found.program.statements)
+    assert 1002 - h == 4 * (250 - p) > 0
+
+
+def test_digits_count_as_far_as_their_loops_go() -> None:
+    _, _, found = small(parse(PROGRAMS["digits"]))
+    assert found is not None
+    first, second = found.program.statements
+    i, j, _ = (loop.extent.const for loop in first.loops)
+    assert second.loops[0].extent.const == i * j < 1200
+    assert str(first.out.indices[0]) == (f"{j} * i + j" if j > 1 else "i + j")
+
+
+def test_places_that_are_written_by_their_number_all_stay() -> None:
+    writes = "\n".join(f"for i<1000: t[{n},i] = x[i] + {n}" for n in range(5))
+    head = "in x: f32[1000] temp t: f32[5,1000] out y: f32[1000]"
+    _, _, found = small(parse(f"{head}\n{writes}\nfor i<1000, n<5: y[i] += t[n,i]"))
+    assert found is not None
+    assert found.program.tensor("t").shape[0].const == 5
 
 
 def test_what_is_small_already_stays() -> None:
