@@ -1,0 +1,81 @@
+"""The largest or the mean of each window of ``x[n, c, ...]``; ``pads`` are all before, then all behind."""
+
+from __future__ import annotations
+
+from math import prod
+
+from dovetail.ir.graph.graph import Type
+from dovetail.ir.graph.operator import Ints, operators
+from dovetail.ops.text import Grid, accumulator, count, grid, need_rank, summed, text
+from dovetail.ops.window import Slide, extents, places, slides, taps
+
+
+def max_pool(
+    x: Type, *, kernel: Ints, strides: Ints = (), pads: Ints = (), dilations: Ints = (), ceil_mode: int = 0
+) -> str:
+    """Padding is never the largest."""
+    need_rank("x", x, 3, 5)
+    parts = slides(x.shape[2:], extents(kernel), strides, pads, dilations)
+    out = _windows(x, parts, ceil_mode)
+    where = _inside(parts, out)
+    value = f"x[n, c, {places(parts)}]"
+    return summed(x.dtype, out, taps(parts).loops, value, op="max=", where=", ".join(where))
+
+
+def average_pool(
+    x: Type,
+    *,
+    kernel: Ints,
+    strides: Ints = (),
+    pads: Ints = (),
+    dilations: Ints = (),
+    ceil_mode: int = 0,
+    count_include_pad: int = 0,
+) -> str:
+    """The sum of a window, divided by how many of its places lie in the input (or in the padding around it)."""
+    need_rank("x", x, 3, 5)
+    parts = slides(x.shape[2:], extents(kernel), strides, pads, dilations)
+    out = _windows(x, parts, ceil_mode)
+    where = ", ".join(_inside(parts, out))
+    value = f"x[n, c, {places(parts)}]"
+    counted = _inside(parts, out, padded=bool(count_include_pad))
+    if not counted:
+        return summed(x.dtype, out, taps(parts).loops, value, f"{{t}} / {float(prod(kernel))}", where=where)
+    wide, spatial = accumulator(x.dtype), out.without((0, 1))
+    return text(
+        f"temp counted: {wide}[{spatial.shape}]",
+        f"for {spatial.loops}, {taps(parts).loops} where {', '.join(counted)}: counted[{spatial.index}] += 1.0",
+        summed(x.dtype, out, taps(parts).loops, value, f"{{t}} / counted[{spatial.index}]", where=where),
+    )
+
+
+def global_average_pool(x: Type) -> str:
+    """The mean over all spatial axes, which stay with extent 1."""
+    need_rank("x", x, 3)
+    g = grid(x.shape)
+    out, inner = g.keep((0, 1)), g.without((0, 1))
+    index = ", ".join((*out.names, *("0" for _ in inner.names)))
+    shape = ", ".join((out.shape, *("1" for _ in inner.names)))
+    wide = accumulator(x.dtype)
+    return text(
+        f"temp total: {wide}[{out.shape}]",
+        f"out y: {x.dtype}[{shape}]",
+        f"for {g.loops}: total[{out.index}] += x[{g.index}]",
+        f"for {out.loops}: y[{index}] = total[{out.index}] / ({count(inner.extents, wide)})",
+    )
+
+
+def _windows(x: Type, parts: list[Slide], ceil_mode: int) -> Grid:
+    counts = tuple(part.count(bool(ceil_mode)) for part in parts)
+    return Grid(("n", "c", *(part.out for part in parts)), (*x.shape[:2], *counts))
+
+
+def _inside(parts: list[Slide], out: Grid, padded: bool = False) -> list[str]:
+    """Conditions under which a place is in the input, or with ``padded`` in the padding around it."""
+    found: list[str] = []
+    for part, windows in zip(parts, out.extents[2:], strict=True):
+        found += part.inside(windows, *((part.before, part.after) if padded else ()))
+    return found
+
+
+OPERATORS = operators(max_pool, average_pool, global_average_pool)

@@ -1,0 +1,34 @@
+"""Every operator there is, by name. A new one is a function in a module of ``ops`` and an entry in its list."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dovetail.ir.graph.operator import Operator
+from dovetail.ops import (
+    contraction,
+    convolution,
+    lookup,
+    normalisation,
+    padding,
+    pointwise,
+    pooling,
+    recurrent,
+    reduction,
+    shape,
+)
+
+_MODULES = (
+    pointwise,
+    contraction,
+    convolution,
+    pooling,
+    normalisation,
+    reduction,
+    shape,
+    padding,
+    lookup,
+    recurrent,
+)
+
+OPERATORS: Mapping[str, Operator] = {known.name: known for module in _MODULES for known in module.OPERATORS}
