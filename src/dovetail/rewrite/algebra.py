@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dovetail.ir.functional.term import Call, Lambda, Literal, Pattern, Scalar, Term, Var, free_names, walk
-from dovetail.rewrite.functions import applied
+from dovetail.rewrite.build import applied
 
 ASSOCIATIVE = frozenset({"add", "mul", "max", "min", "and", "or", "xor"})
 IDEMPOTENT = frozenset({"max", "min", "and", "or"})

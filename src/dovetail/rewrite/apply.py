@@ -10,15 +10,15 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 
 from dovetail.base.errors import RuleError, TermError
-from dovetail.ir.functional.simplify import simplify
-from dovetail.ir.functional.term import Definition, Term, walk
+from dovetail.ir.functional.simplify import same, simplify
+from dovetail.ir.functional.term import Definition, Term
 from dovetail.ir.functional.types import Type
 from dovetail.ir.program import Role, Size
 from dovetail.rewrite.build import build
 from dovetail.rewrite.conditions import Condition, Facts, chosen, condition_metas, satisfied, values_of
 from dovetail.rewrite.match import Binding, match
-from dovetail.rewrite.rule import Compiled, Rule, compiled
-from dovetail.rewrite.term_host import TermHost, same_term
+from dovetail.rewrite.rule import RESULT, Compiled, Rule, compiled
+from dovetail.rewrite.term_host import TermHost
 from dovetail.rewrite.typed import Path, Typed, match_type
 
 Chosen = Mapping[str, int]
@@ -26,7 +26,7 @@ Chosen = Mapping[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What rules may know besides the term: ranges of run-time sizes, constant parameters, what the user vouches for."""
+    """What rules may know besides the term: ranges of sizes, constant parameters, what the user vouches for."""
 
     ranges: Mapping[str, Size] = field(default_factory=dict)
     constants: frozenset[str] = frozenset()
@@ -84,7 +84,7 @@ def rewrites(whole: Typed, rule: Rule, at: Path, context: Context, choose: Chose
         for given, picked in _choices(read, facts, context, choose or {}):
             new = build(read.after, given.binding)
             new = None if new is None else simplify(new)
-            if new is not None and not same_term(new, part):
+            if new is not None and not same(new, part):
                 yield Rewrite(rule, at, part, new, picked, _replaced(whole, at, new, rule))
 
 
@@ -97,7 +97,9 @@ class _Typing:
     binding: Binding[Term]
 
     def __call__(self, name: str) -> Type | None:
-        return self.whole.type_inside(self.at, self.binding.terms[name])
+        if name in self.binding.terms:
+            return self.whole.type_inside(self.at, self.binding.terms[name])
+        return self.whole.types[self.at] if name == RESULT else self.binding.types.get(name)
 
 
 def _with_types(read: Compiled, binding: Binding[Term], whole: Typed, at: Path) -> Binding[Term] | None:
@@ -106,7 +108,7 @@ def _with_types(read: Compiled, binding: Binding[Term], whole: Typed, at: Path) 
         return binding
     settings, types = dict(binding.settings), dict(binding.types)
     for name, pattern in read.types:
-        given = whole.type_inside(at, binding.terms[name])
+        given = whole.types[at] if name == RESULT else whole.type_inside(at, binding.terms[name])
         if given is None or not match_type(pattern, given, types, settings):
             return None
     return replace(binding, settings=settings, types=types)
@@ -145,7 +147,7 @@ def _replaced(whole: Typed, at: Path, new: Term, rule: Rule) -> Typed:
     except TermError as problem:
         raise RuleError(
             f"rule '{rule.name}' breaks types: {problem.what}",
-            where=problem.where,
-            why=problem.why,
+            where=f"{whole.at(at)}\n-> {new}",
+            why="\n".join(filter(None, (problem.where, problem.why))),
             hint="let 'types' and 'when' say for which sizes the rule is right",
         ) from None

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from dovetail.ir.functional.patterns import apply
+from dovetail.ir.functional.simplify import beta
 from dovetail.ir.functional.term import (
     Call,
     Lambda,
@@ -25,7 +27,6 @@ from dovetail.ir.functional.term import (
 )
 from dovetail.ir.index import Condition, Index
 from dovetail.ir.program import Loop
-from dovetail.rewrite.functions import applied
 from dovetail.rewrite.match import Binding
 from dovetail.rewrite.sizes import indices_of, resolve
 
@@ -39,6 +40,12 @@ def build(after: Term, binding: Binding[Term]) -> Term | None:
         return None
     taken = frozenset().union(*map(free_names, binding.terms.values())) if binding.terms else frozenset()
     return _build(after, binding, taken)
+
+
+def applied(function: Term, args: tuple[Term, ...]) -> Term:
+    """``function(args)`` without a call where there need not be one."""
+    body = beta(function, args) if isinstance(function, Lambda) else None
+    return apply(function, args) if body is None else body
 
 
 def _writable(term: Term, binding: Binding[Term]) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from dovetail.base.errors import ParseError, RuleError
 from dovetail.base.suggest import closest
+from dovetail.ir.functional.simplify import same
 from dovetail.ir.functional.sizes import parse_size
 from dovetail.ir.functional.term import Lambda, Let, Literal, Pattern, Term, Var, free_names
 from dovetail.ir.functional.types import Array, Scalar, Type, shape
@@ -20,7 +21,6 @@ from dovetail.ir.program import Size
 from dovetail.rewrite import algebra
 from dovetail.rewrite.match import Binding
 from dovetail.rewrite.sizes import Comparison, holds, index_metas, parse_comparison, resolve
-from dovetail.rewrite.term_host import same_term
 
 _PREDICATE = re.compile(r"\s*(not\s+)?([A-Za-z_]\w*)\s*(?:\(([^()]*)\))?\s*")
 _CHOICE = re.compile(r"\s*\??([A-Za-z_]\w*)\s*:\s*([A-Za-z_]\w*)\s*\((.*)\)\s*")
@@ -151,7 +151,7 @@ def _is_integer(facts: Facts, name: str) -> bool:
 
 
 def _are_different(facts: Facts, first: str, second: str) -> bool:
-    return not same_term(facts.term(first), facts.term(second))
+    return not same(facts.term(first), facts.term(second))
 
 
 PREDICATES = {
@@ -187,6 +187,10 @@ PREDICATES = {
         Predicate("finite", 0, lambda facts: "finite" in facts.allowed, "the user says: no infinities and no NaN"),
     )
 }
+
+
+OF_TYPES = frozenset({"scalar", "array", "float", "integer"})
+"""Predicates of types: they may be asked of ``?t``, too."""
 
 
 def _divisors(size: int) -> tuple[int, ...]:

@@ -18,12 +18,13 @@ from typing import TypeVar
 
 from dovetail.base.errors import DovetailError, ParseError, RuleError
 from dovetail.base.suggest import closest
-from dovetail.ir.functional.term import Meta, Pattern, Term, free_names, walk
 from dovetail.ir.functional.simplify import simplify
+from dovetail.ir.functional.term import Meta, Pattern, Term, free_names, walk
 from dovetail.ir.functional.text import parse_term
 from dovetail.ir.functional.type_text import parse_type
 from dovetail.ir.functional.types import Array, Function, Tuple, Type, Unknown
 from dovetail.rewrite.conditions import (
+    OF_TYPES,
     Choice,
     Condition,
     Test,
@@ -36,6 +37,8 @@ from dovetail.rewrite.sizes import index_metas, setting_metas
 
 KINDS = ("bit-exact", "reassociating", "relaxed")
 LEVELS = ("dsl", "algorithmic", "hardware")
+RESULT = "result"
+"""In ``types``: what the left side as a whole has; no meta has this name."""
 T = TypeVar("T")
 
 
@@ -78,8 +81,7 @@ class Compiled:
     def typed(self) -> bool:
         """Whether types must be known to decide if it fires."""
         return bool(self.types) or any(
-            isinstance(test, Test) and test.predicate in ("scalar", "array", "float", "integer")
-            for test in self.conditions
+            isinstance(test, Test) and test.predicate in OF_TYPES for test in self.conditions
         )
 
 
@@ -186,7 +188,7 @@ def _check_bound(rule: Compiled) -> None:
     matched = term_metas(rule.before)
     known = set(matched)
     for name, kind in rule.types:
-        if name not in matched:
+        if name not in matched and name != RESULT:
             raise _unbound(rule.rule, "types", name, matched, "only what the left side matched has a type")
         known |= type_metas(kind)
     for choice in rule.choices:
@@ -198,7 +200,7 @@ def _check_bound(rule: Compiled) -> None:
     known |= {choice.name for choice in rule.choices}
     for condition in rule.conditions:
         _need(rule.rule, "when", condition_metas(condition), known)
-        if isinstance(condition, Test):
+        if isinstance(condition, Test) and condition.predicate not in OF_TYPES:
             _need(rule.rule, "when", frozenset(condition.metas), matched)
     _need(rule.rule, "after", term_metas(rule.after), known)
 

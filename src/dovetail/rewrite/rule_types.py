@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dovetail.base.errors import RuleError, TermError
 from dovetail.ir.functional.inference import Inference
-from dovetail.rewrite.rule import Rule, at, compiled
+from dovetail.rewrite.rule import RESULT, Rule, at, compiled
 
 
 def check_types(rule: Rule) -> None:
@@ -19,8 +19,9 @@ def check_types(rule: Rule) -> None:
     try:
         before = inference.infer(read.before, {})
         for name, kind in read.types:
-            if name in inference.metas:
-                inference.demand(inference.metas[name], kind, f"'?{name}' has another type than 'types' says")
+            found = before if name == RESULT else inference.metas.get(name)
+            if found is not None:
+                inference.demand(found, kind, f"'?{name}' has another type than 'types' says")
     except TermError as problem:
         raise at(rule, "before", problem) from None
     try:

@@ -23,11 +23,11 @@ from functools import cache
 
 from dovetail.base.limits import DEFAULT_REWRITE_LIMITS, RewriteLimits
 from dovetail.ir.functional.simplify import simplify
-from dovetail.ir.functional.term import Definition, Term, children, walk
+from dovetail.ir.functional.term import Definition, children, walk
 from dovetail.rewrite.apply import Context, Rewrite, context_of, rewrites
 from dovetail.rewrite.derivation import Derivation, Step
 from dovetail.rewrite.rule import Rule, compiled
-from dovetail.rewrite.shape import Binder, Node, label_of
+from dovetail.rewrite.shape import Node, label_of
 from dovetail.rewrite.typed import Path, Typed
 
 ANY = ""

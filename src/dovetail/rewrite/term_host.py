@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from dovetail.ir.functional.patterns import missing
+from dovetail.ir.functional.simplify import same, simplify
 from dovetail.ir.functional.term import (
     Call,
     Lambda,
@@ -14,11 +16,9 @@ from dovetail.ir.functional.term import (
     children,
     free_names,
     fresh,
-    nameless,
     with_children,
 )
-from dovetail.ir.functional.patterns import missing
-from dovetail.rewrite.functions import applied, shortened
+from dovetail.rewrite.build import applied
 from dovetail.rewrite.match import Binding, Opened
 from dovetail.rewrite.shape import FUNCTION, LET, label_of, settings_of
 
@@ -39,7 +39,7 @@ class TermHost:
         return node.args if isinstance(node, Call) and isinstance(node.function, Var) else children(node)
 
     def same(self, first: Term, second: Term) -> bool:
-        return same_term(first, second)
+        return first is second or same(first, second)
 
     def variable(self, node: Term) -> str | None:
         match node:
@@ -67,7 +67,7 @@ class TermHost:
         return Opened((), tuple(names), applied(node, tuple(Var(name) for name in names)))
 
     def abstracted(self, names: tuple[str, ...], node: Term) -> Term:
-        return shortened(Lambda(names, node))
+        return simplify(Lambda(names, node))
 
     def splits(self, node: Term) -> Iterator[tuple[Term, Term]]:
         if isinstance(node, Lambda | Let):
@@ -76,12 +76,7 @@ class TermHost:
         name = fresh("v", self.free(node))
         for k in reversed(range(len(parts))):
             around = with_children(node, (*parts[:k], Var(name), *parts[k + 1 :]))
-            yield shortened(Lambda((name,), around)), parts[k]
+            yield simplify(Lambda((name,), around)), parts[k]
 
     def accepts(self, binding: Binding[Term]) -> bool:
         return True
-
-
-def same_term(first: Term, second: Term) -> bool:
-    """Equal up to the names that are bound inside."""
-    return first is second or nameless(first) == nameless(second)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from dovetail.base.errors import RuleError
@@ -90,12 +91,14 @@ def _rule(item: object, place: str) -> Rule:
     for key in REQUIRED:
         if key not in item:
             raise RuleError(f"missing key '{key}'", where=place, hint=f'{key} = "..." in every [[rule]]')
-    values = {key: _values(value) if KEYS[key] is TEXTS else value for key, value in item.items()}
-    return Rule(**values)
+    texts = {key: str(value) for key, value in item.items() if KEYS[key] is TEXT}
+    lists = {key: _values(value) for key, value in item.items() if KEYS[key] is TEXTS}
+    rule = Rule(texts["name"], texts["before"], texts["after"], **lists)
+    return replace(rule, **{key: text for key, text in texts.items() if key not in REQUIRED})
 
 
 def _values(value: object) -> tuple[str, ...]:
-    return tuple(value) if isinstance(value, list) else (str(value),)
+    return tuple(map(str, value)) if isinstance(value, list) else (str(value),)
 
 
 def _checked(rule: Rule, place: str) -> Rule:
