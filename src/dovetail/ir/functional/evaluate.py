@@ -67,11 +67,15 @@ Scope = Mapping[str, Bound]
 
 
 def evaluate(
-    definition: Definition, arrays: Mapping[str, Array], sizes: Mapping[str, int] | None = None
+    definition: Definition,
+    arrays: Mapping[str, Array],
+    sizes: Mapping[str, int] | None = None,
+    ordered: bool = False,
 ) -> dict[str, Array]:
     """All results of ``definition``, by name; ``arrays`` are its parameters and are not changed.
 
     Sizes that are not given are read off the arrays' shapes. An element that is ``none`` comes out as zero.
+    ``ordered`` reductions go from the left, one element at a time: slower, and each sum is rounded in one order.
     """
     typing = typing_of(definition)
     types = results_of(definition, typing)
@@ -81,7 +85,7 @@ def evaluate(
         dtype = element_type(param.type)
         scope[param.name] = Bound(Data(arrays[param.name].astype(representation(dtype)), dtype), 0)
     with np.errstate(all="ignore"):
-        found = _Evaluator(typing, bound).value(definition.body, (), scope, 0)
+        found = _Evaluator(typing, bound, ordered).value(definition.body, (), scope, 0)
     assert not isinstance(found, Closure)
     members = found if isinstance(found, tuple) else (found,)
     named = zip(definition.results, members, types, strict=True)
@@ -104,9 +108,10 @@ def element_type(kind: Type) -> DType:
 class _Evaluator:
     """Values of the terms of one definition, whose types and sizes are known."""
 
-    def __init__(self, typing: Typing, sizes: Mapping[str, int]) -> None:
+    def __init__(self, typing: Typing, sizes: Mapping[str, int], ordered: bool) -> None:
         self.types = typing.at
         self.sizes = sizes
+        self.ordered = ordered
 
     def value(self, term: Term, path: Path, scope: Scope, depth: int) -> Value | Closure:
         """The value of ``term`` for all elements of the ``depth`` maps around it."""
@@ -145,7 +150,7 @@ class _Evaluator:
         self, term: Pattern | Scalar, path: Path, scope: Scope, more: tuple[Value | Closure, ...], depth: int
     ) -> Value:
         """A pattern or primitive of its terms and ``more`` values."""
-        if isinstance(term, Pattern) and term.name == "reduce" and not more:
+        if isinstance(term, Pattern) and term.name == "reduce" and not (more or self.ordered):
             found = self.sum_of_products(term, path, scope, depth)
             if found is not None:
                 return found
@@ -184,7 +189,7 @@ class _Evaluator:
         primitive = _commutative(function.term)
         if name == "reduce" and primitive is not None:
             first, numbers = _numbers(start), _numbers(data)
-            return pair(primitive, first, combined(primitive, as_type(numbers, first.dtype), depth))
+            return self.combine(primitive, first, as_type(numbers, first.dtype), depth)
         state, states = start, []
         for number in range(size_at(data, depth)):
             new = _data(self.apply(function, (state, element(data, depth, number)), depth))
@@ -195,6 +200,14 @@ class _Evaluator:
         if states:
             return joined(states, depth, stack=True)
         return reshaped(start, lambda a: np.repeat(np.expand_dims(a, depth), 0, axis=depth))
+
+    def combine(self, function: str, start: Data, numbers: Data, depth: int) -> Data:
+        """All numbers along an axis; the start comes first where the order matters."""
+        if not self.ordered:
+            return pair(function, start, combined(function, numbers, depth))
+        first = _numbers(reshaped(start, lambda a: np.expand_dims(a, depth)))
+        found = combined(function, _numbers(joined([first, numbers], depth, stack=False)), depth, ordered=True)
+        return Data(found.values, found.dtype, None if start.there is None else found.there)
 
     def sum_of_products(self, term: Pattern, path: Path, scope: Scope, depth: int) -> Value | None:
         """``reduce(add, z, map(\\... -> a * b, x))`` without an array of products; None where it is not that."""

@@ -62,8 +62,9 @@ class Inference(Equations):
         self.root: Term = Literal(None)
 
     def infer(self, term: Term, env: Env) -> Type:
-        """The type of ``term`` as far as it is known; paths of ``at`` begin here."""
+        """The type of ``term`` as far as it is known; paths of ``at`` begin here. ``?x`` in ``env`` is a meta's type."""
         self.root, self.at = term, {}
+        self.metas |= {name[1:]: kind for name, kind in env.items() if name.startswith("?")}
         numbers = {name: Number(DTYPES["i64"]) for name in self.ranges}
         return self.visit(term, (), {**numbers, **env}, None)
 

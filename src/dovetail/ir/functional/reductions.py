@@ -14,12 +14,14 @@ COMBINES = {c.function: c for c in Combine if c.function is not None}
 _UFUNCS = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
 
 
-def combined(function: str, data: Data, axis: int) -> Data:
-    """All values along ``axis`` combined; those that are not there are passed over."""
+def combined(function: str, data: Data, axis: int, ordered: bool = False) -> Data:
+    """All values along ``axis`` combined, one by one if ``ordered``; those that are not there are passed over."""
     neutral = np.asarray(COMBINES[function].neutral(data.dtype)).astype(data.values.dtype)
     values = data.values if data.there is None else np.where(data.there, data.values, neutral)
     if data.dtype.name == "bool":
         values = {"add": np.logical_or, "max": np.logical_or}.get(function, np.logical_and).reduce(values, axis=axis)
+    elif ordered and values.shape[axis]:
+        values = _UFUNCS[function].accumulate(values, axis=axis, dtype=values.dtype).take(-1, axis=axis)
     else:
         values = _UFUNCS[function].reduce(values, axis=axis, dtype=values.dtype, initial=neutral)
     there = None if data.there is None else np.any(np.broadcast_to(data.there, data.values.shape), axis=axis)
