@@ -1,0 +1,1 @@
+"""Checking that rules keep types and values."""

@@ -1,0 +1,96 @@
+"""``check_rule``: whether a rule keeps types and values, by trying it.
+
+Its left side is drawn at random with types, sizes, functions and data for its metas (``subjects``), the engine fires
+it, and both sides are run on the same data (``values``). What only moves elements is also proven (``proof``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from random import Random
+from zlib import crc32
+
+from dovetail.base.errors import RewriteError
+from dovetail.ir.functional.term import Definition
+from dovetail.rewrite.apply import Rewrite, context_of, rewrites
+from dovetail.rewrite.check.subjects import subjects
+from dovetail.rewrite.check.values import difference
+from dovetail.rewrite.rule import Rule
+from dovetail.rewrite.rule_types import check_types
+from dovetail.rewrite.typed import Typed
+
+LONG = 1000
+"""Characters of a right side that takes time to be typed."""
+TRIES = 4000
+"""Left sides drawn before a rule is said never to fire: most have sizes that do not fit each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How much is tried: ``terms`` on which the rule fires, fewer where they are long, with ``examples`` in all."""
+
+    terms: int = 8
+    examples: int = 1024
+    seed: int = 1
+
+    def terms_of(self, rule: Rule) -> int:
+        return self.terms if len(str(rule.after)) < LONG else max(1, self.terms // 3)
+
+
+DEFAULT_EFFORT = Effort()
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a check found: how many examples were the same on both sides, and the first that was not."""
+
+    rule: Rule
+    examples: int
+    failure: str | None = None
+
+    @property
+    def ok(self) -> bool:
+        return self.failure is None
+
+    def __str__(self) -> str:
+        if self.failure is not None:
+            return f"{self.rule.name}: {self.failure}"
+        return f"{self.rule.name}: {self.examples} examples, {self.rule.kind}"
+
+
+def check_rule(rule: Rule, effort: Effort = DEFAULT_EFFORT) -> Report:
+    """Fire the rule on random terms and compare what both sides compute."""
+    examples = 0
+    terms = effort.terms_of(rule)
+    runs = -(-effort.examples // terms)
+    try:
+        check_types(rule)
+        for number, (before, fired) in enumerate(_fired(rule, terms, effort.seed)):
+            found = difference(before, fired.after, rule.kind, _error(rule), effort.seed + number, runs)
+            if found is not None:
+                return Report(rule, examples, f"{found}\n  {before.body}\n  -> {fired.after}")
+            examples += runs
+    except RewriteError as problem:
+        return Report(rule, examples, str(problem))
+    return Report(rule, examples, None if examples else "it never fires")
+
+
+def _fired(rule: Rule, terms: int, seed: int) -> Iterator[tuple[Definition, Rewrite]]:
+    """So many terms on which the rule fires, and one way in which it does."""
+    random = Random(seed ^ crc32(rule.name.encode()))
+    found = 0
+    for tries, before in enumerate(subjects(rule, random)):
+        if found == terms or tries == TRIES:
+            return
+        ways = [] if before is None else list(rewrites(Typed.of(before), rule, (), context_of(before)))
+        if before is not None and ways:
+            found += 1
+            yield before, random.choice(ways)
+
+
+def _error(rule: Rule) -> float:
+    """The number that the stated error begins with."""
+    found = re.match(r"\s*([0-9.]+(?:[eE][-+]?\d+)?)", rule.error)
+    return float(found.group(1)) if found else 0.0
