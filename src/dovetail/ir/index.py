@@ -198,6 +198,8 @@ class Index:
 
     def rename(self, tensors: Mapping[str, str]) -> Index:
         """Tensors of indirect reads renamed."""
+        if self.is_affine:
+            return self
         return self.map_atoms(lambda atom: affine(((atom.rename(tensors), 1),)) if isinstance(atom, Access) else None)
 
     def map_atoms(self, change: Callable[[Atom], Index | None]) -> Index:
