@@ -31,7 +31,7 @@ def graph_program(graph: Graph, operators: Operators, types: Mapping[str, Type] 
     types = infer(graph, operators) if types is None else types
     made = {name for node in graph.nodes for name in node.results}
     outputs = [name for number, name in enumerate(graph.outputs) if name in made and name not in graph.outputs[:number]]
-    joined = _Joined(graph, operators, types, graph.nodes, outputs)
+    joined = _Joined(graph, operators, types, graph.nodes, outputs, graph.names())
     tensors = [joined.tensor(Role.IN, value.name) for value in graph.inputs]
     tensors += [joined.tensor(Role.CONST, value.name) for value in graph.constants]
     statements = list(joined.statements)
@@ -51,13 +51,14 @@ def region_program(
     """The program of some nodes of a valid graph: inputs are what they read and do not make, in the order of reading;
     outputs what is read outside, in the order of making. ``types`` are the graph's, where the caller has them.
     """
-    chosen = set(nodes)
-    inside = tuple(node for node in graph.nodes if node in chosen)
+    inside = graph.in_order(nodes)
     types = infer(graph, operators) if types is None else types
-    made = [name for node in inside for name in node.results]
-    outputs = [name for name in made if name in graph.outputs or any(u not in chosen for u in graph.users(name))]
+    made = {name: node for node in inside for name in node.results}
+    outputs = [
+        name for name in made if name in graph.outputs or any(user.results[0] not in made for user in graph.users(name))
+    ]
     joined = _Joined(graph, operators, types, inside, outputs)
-    read = dict.fromkeys(name for node in inside for name in node.operands if name not in set(made))
+    read = dict.fromkeys(name for node in inside for name in node.operands if name not in made)
     tensors = [joined.tensor(Role.CONST if graph.is_constant(name) else Role.IN, name) for name in read]
     tensors += [joined.tensor(Role.OUT, name) for name in outputs]
     return joined.program(tensors, list(joined.statements))
@@ -88,10 +89,12 @@ class _Joined:
         types: Mapping[str, Type],
         nodes: Sequence[Node],
         outputs: Sequence[str],
+        names: Iterable[str] = (),
     ) -> None:
         self.graph, self.types = graph, types
         self.sizes = {size.name: size for size in graph.sizes}
-        self.taken = set(types) | set(self.sizes)
+        self.taken = {name for node in nodes for name in (*node.operands, *node.results)} | set(self.sizes)
+        self.taken.update(names)
         self.statements: list[Statement] = []
         self.temps: list[Tensor] = []
         seen = set(outputs)
@@ -114,7 +117,9 @@ class _Joined:
         """The whole; loops that have the name of a tensor or a size get another."""
         loops = {loop.name for s in statements for loop in s.all_loops}
         renamed: dict[str, Index] = {name: variable(self.fresh(f"{name}_")) for name in sorted(loops & self.taken)}
-        found = Program((*tensors, *self.temps), tuple(statements), self.graph.sizes)
+        used = frozenset(name for t in (*tensors, *self.temps) for extent in t.shape for name in extent.names())
+        sizes = tuple(size for size in self.graph.sizes if size.name in used)
+        found = Program((*tensors, *self.temps), tuple(statements), sizes)
         return found if not renamed else copied(found, {}, renamed)
 
     def _add(self, node: Node, program: Program) -> None:

@@ -30,7 +30,7 @@ what is carried on, the others are stacked along a new first axis. ``steps`` say
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -162,6 +162,15 @@ class Graph:
         """Every value and size there is."""
         made = (name for node in self.nodes for name in node.results)
         return frozenset((*made, *(v.name for v in (*self.inputs, *self.constants)), *(s.name for s in self.sizes)))
+
+    def in_order(self, nodes: Iterable[Node]) -> tuple[Node, ...]:
+        """These nodes, each once, as they stand in the graph."""
+        places = self._places
+        return tuple(self.nodes[place] for place in sorted({places[node.results[0]] for node in nodes}))
+
+    @cached_property
+    def _places(self) -> Mapping[str, int]:
+        return {name: place for place, node in enumerate(self.nodes) for name in node.results}
 
     @cached_property
     def _producers(self) -> Mapping[str, Node]:
