@@ -28,6 +28,7 @@ from dovetail.ir.functional.term import (
 from dovetail.ir.index import Condition, Index
 from dovetail.ir.program import Loop
 from dovetail.rewrite.match import Binding
+from dovetail.rewrite.shape import Value
 from dovetail.rewrite.sizes import indices_of, resolve
 
 
@@ -87,19 +88,19 @@ def _clear(names: tuple[str, ...], taken: frozenset[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _number(name: str, settings: Mapping[str, Setting]) -> Term:
+def _number(name: str, settings: Mapping[str, Value]) -> Term:
     """A size where a term is asked for."""
     value = settings[name]
     assert isinstance(value, Index), "checked by _writable"
     return Literal(value.const)
 
 
-def _setting(setting: Setting, values: Mapping[str, Setting]) -> Setting:
+def _setting(setting: Setting, values: Mapping[str, Value]) -> Setting:
     match setting:
         case Index():
             return _size(setting, values)
         case str():
-            return values[setting[1:]] if setting.startswith("?") else setting
+            return _given(values[setting[1:]]) if setting.startswith("?") else setting
         case Places(loops, indices, where):
             return Places(
                 tuple(Loop(loop.name, _size(loop.extent, values)) for loop in loops),
@@ -108,7 +109,12 @@ def _setting(setting: Setting, values: Mapping[str, Setting]) -> Setting:
             )
 
 
-def _size(index: Index, values: Mapping[str, Setting]) -> Index:
+def _given(value: Value) -> Setting:
+    assert isinstance(value, Index | str | Places), "settings of terms are bound to settings of terms"
+    return value
+
+
+def _size(index: Index, values: Mapping[str, Value]) -> Index:
     found = resolve(index, values)
     assert found is not None, "checked by _writable"
     return found

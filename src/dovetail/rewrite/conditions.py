@@ -74,19 +74,23 @@ class Choice:
 Condition = Comparison | Test
 
 
-def parse_condition(text: str) -> Condition:
-    """Text -> comparison or predicate, which must be known and have as many metas as it takes."""
+def parse_condition(text: str, table: Mapping[str, tuple[int, str]] | None = None) -> Condition:
+    """Text -> comparison or predicate, which must be known and have as many metas as it takes.
+
+    ``table`` says of each predicate how many and what it means; those of terms where it is not given.
+    """
     found = _PREDICATE.fullmatch(text)
     if found is None:
         return parse_comparison(text)
     negated, name, inside = found.groups()
-    if name not in PREDICATES:
-        raise RuleError(f"unknown predicate '{name}'", hint=closest(name, PREDICATES))
+    table = table or {row.name: (row.arity, row.doc) for row in PREDICATES.values()}
+    if name not in table:
+        raise RuleError(f"unknown predicate '{name}'", hint=closest(name, table))
     metas = tuple(word.strip() for word in inside.split(",")) if inside else ()
-    expected = PREDICATES[name].arity
+    expected, doc = table[name]
     if len(metas) != expected or any(not re.fullmatch(r"\?[A-Za-z_]\w*", meta) for meta in metas):
         shown = f"{name}({', '.join(f'?{letter}' for letter in 'abc'[:expected])})" if expected else name
-        raise RuleError(f"'{text}' is not how '{name}' is asked", hint=f"{shown}: {PREDICATES[name].doc}")
+        raise RuleError(f"'{text}' is not how '{name}' is asked", hint=f"{shown}: {doc}")
     return Test(name, tuple(meta[1:] for meta in metas), not negated)
 
 

@@ -11,10 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Generic, Protocol, TypeVar
 
 from dovetail.ir.functional.sizes import substitute
-from dovetail.ir.functional.term import Setting
 from dovetail.ir.functional.types import Type
 from dovetail.ir.index import Index
-from dovetail.rewrite.shape import Anything, Applied, Binder, Bound, Node, Shape, Split
+from dovetail.rewrite.shape import Anything, Applied, Binder, Bound, Node, Shape, Split, Value
 
 N = TypeVar("N")
 
@@ -33,7 +32,7 @@ class Binding(Generic[N]):
     """What the metas of a rule stand for; ``inside`` are the operations that were matched, sink first."""
 
     terms: Mapping[str, N]
-    settings: Mapping[str, Setting]
+    settings: Mapping[str, Value]
     types: Mapping[str, Type]
     inside: tuple[N, ...] = ()
 
@@ -44,7 +43,7 @@ class Host(Protocol[N]):
     def label(self, node: N) -> str:
         """The operation, with how many operands it has."""
 
-    def settings(self, node: N) -> Mapping[str, Setting]:
+    def settings(self, node: N) -> Mapping[str, Value]:
         """What is fixed when it is compiled, by position or name."""
 
     def operands(self, node: N) -> tuple[N, ...]:
@@ -118,7 +117,8 @@ def _node(shape: Node, node: N, host: Host[N], scope: tuple[str, ...], binding: 
     operands = host.operands(node)
     yield from _all(shape.operands, operands, host, scope, found)
     if shape.commutative and not host.same(operands[0], operands[1]):
-        yield from _all(shape.operands, operands[::-1], host, scope, found)
+        exchanged = (operands[1], operands[0], *operands[2:])
+        yield from _all(shape.operands, exchanged, host, scope, found)
 
 
 def _all(
@@ -141,7 +141,7 @@ def _bind(name: str, node: N, host: Host[N], binding: Binding[N]) -> Iterator[Bi
 
 
 def _settings(
-    wanted: tuple[tuple[str, Setting], ...], given: Mapping[str, Setting], binding: Binding[N]
+    wanted: tuple[tuple[str, Value], ...], given: Mapping[str, Value], binding: Binding[N]
 ) -> Binding[N] | None:
     known = dict(binding.settings)
     for key, pattern in wanted:
@@ -150,16 +150,16 @@ def _settings(
     return replace(binding, settings=known)
 
 
-def match_setting(pattern: Setting, given: Setting, known: dict[str, Setting]) -> bool:
+def match_setting(pattern: Value, given: Value, known: dict[str, Value]) -> bool:
     """Whether a setting is the one wanted; what its metas stand for is added to ``known``."""
     if isinstance(pattern, str) and pattern.startswith("?"):
         return known.setdefault(pattern[1:], given) == given
     if isinstance(pattern, Index) and isinstance(given, Index):
         return match_size(pattern, given, known)
-    return pattern == given
+    return type(pattern) is type(given) and pattern == given
 
 
-def match_size(pattern: Index, given: Index, known: dict[str, Setting]) -> bool:
+def match_size(pattern: Index, given: Index, known: dict[str, Value]) -> bool:
     """Whether ``pattern`` is ``given`` for some value of the one meta in it that is not yet known."""
     values = {f"?{name}": value for name, value in known.items() if isinstance(value, Index)}
     pattern = substitute(pattern, values)

@@ -88,11 +88,11 @@ class Compiled:
 @cache
 def compiled(rule: Rule) -> Compiled:
     """The rule, read and checked once: its metas are bound, its conditions known; its types are ``check_types``'s."""
-    _check_words(rule)
+    check_words(rule)
     before, after = _term(rule, "before"), _term(rule, "after")
-    conditions = tuple(_part(rule, "when", text, parse_condition) for text in rule.when)
-    types = tuple(_part(rule, "types", text, _typed) for text in rule.types)
-    choices = tuple(_part(rule, "choose", text, parse_choice) for text in rule.choose)
+    conditions = tuple(parsed_part(rule, "when", text, parse_condition) for text in rule.when)
+    types = tuple(parsed_part(rule, "types", text, parsed_type) for text in rule.types)
+    choices = tuple(parsed_part(rule, "choose", text, parse_choice) for text in rule.choose)
     try:
         shape = shape_of(before)
     except RuleError as problem:
@@ -136,7 +136,8 @@ def type_metas(kind: Type) -> frozenset[str]:
     return frozenset()
 
 
-def _check_words(rule: Rule) -> None:
+def check_words(rule: Rule) -> None:
+    """Raise unless name, kind, level and error are words that fit together."""
     if not rule.name:
         raise RuleError("a rule has no name", where=f"{rule.before} -> {rule.after}")
     for key, given, known in (("kind", rule.kind, KINDS), ("level", rule.level, LEVELS)):
@@ -166,14 +167,16 @@ def _term(rule: Rule, key: str) -> Term:
     return term
 
 
-def _part(rule: Rule, key: str, text: str, parse: Callable[[str], T]) -> T:
+def parsed_part(rule: Rule, key: str, text: str, parse: Callable[[str], T]) -> T:
+    """One text of a rule, read; what is wrong with it is said of this rule and key."""
     try:
         return parse(text)
     except RuleError as problem:
         raise at(rule, key, problem, text) from None
 
 
-def _typed(text: str) -> tuple[str, Type]:
+def parsed_type(text: str) -> tuple[str, Type]:
+    """``x: ?t[?n]`` -> the name and the type."""
     name, colon, kind = text.partition(":")
     if not colon or not name.strip().lstrip("?").isidentifier():
         raise RuleError("no type of a meta", hint="x: ?t[?n, ?m]")
@@ -196,16 +199,17 @@ def _check_bound(rule: Compiled) -> None:
             why = "the match already says what it is"
             raise RuleError(f"'?{choice.name}' is no choice", where=f"rule '{rule.rule.name}', choose", why=why)
         for used in choice.args:
-            _need(rule.rule, "choose", index_metas(used), known)
+            need(rule.rule, "choose", index_metas(used), known)
     known |= {choice.name for choice in rule.choices}
     for condition in rule.conditions:
-        _need(rule.rule, "when", condition_metas(condition), known)
+        need(rule.rule, "when", condition_metas(condition), known)
         if isinstance(condition, Test) and condition.predicate not in OF_TYPES:
-            _need(rule.rule, "when", frozenset(condition.metas), matched)
-    _need(rule.rule, "after", term_metas(rule.after), known)
+            need(rule.rule, "when", frozenset(condition.metas), matched)
+    need(rule.rule, "after", term_metas(rule.after), known)
 
 
-def _need(rule: Rule, key: str, used: frozenset[str], known: frozenset[str] | set[str]) -> None:
+def need(rule: Rule, key: str, used: frozenset[str], known: frozenset[str] | set[str]) -> None:
+    """Raise unless every name that ``key`` uses is known."""
     for name in sorted(used - known):
         raise _unbound(rule, key, name, known, "nothing on the left side, in types or in choose says what it is")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dovetail.base.errors import RuleError, TermError
 from dovetail.ir.functional.inference import Inference
+from dovetail.rewrite.graph_rule import compiled_graph_rule
 from dovetail.rewrite.rule import RESULT, Rule, at, compiled
 
 
@@ -12,9 +13,10 @@ def check_types(rule: Rule) -> None:
 
     What operators of graphs give is for their own definitions to say: rules of that level are checked where they fire.
     """
-    read = compiled(rule)
     if rule.level == "dsl":
+        compiled_graph_rule(rule)
         return
+    read = compiled(rule)
     inference = Inference()
     try:
         before = inference.infer(read.before, {})

@@ -15,7 +15,11 @@ from dataclasses import dataclass
 
 from dovetail.base.errors import RuleError
 from dovetail.ir.functional.term import Call, Lambda, Let, Literal, Meta, Pattern, Scalar, Setting, Term, Var
+from dovetail.ir.graph.graph import Attribute
 from dovetail.ir.primitives import PRIMITIVES
+
+Value = Setting | Attribute | None
+"""What a setting of a term, or an attribute of an operator, may be; a whole number is an ``Index``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +34,7 @@ class Node:
     """An operation with as many operands; ``settings`` by position or by name."""
 
     label: str
-    settings: tuple[tuple[str, Setting], ...]
+    settings: tuple[tuple[str, Value], ...]
     operands: tuple[Shape, ...]
     commutative: bool = False
 

@@ -15,6 +15,7 @@ from dovetail.ir.functional.sizes import is_solved, parse_size, substitute
 from dovetail.ir.functional.term import Places, Setting
 from dovetail.ir.index import Index
 from dovetail.ir.program import Size
+from dovetail.rewrite.shape import Value
 
 _SYMBOL = re.compile(r"(==|!=|<=|>=|<|>)")
 _META = re.compile(r"\?([A-Za-z_]\w*)")
@@ -43,7 +44,7 @@ def parse_comparison(text: str) -> Comparison:
         ) from None
 
 
-def holds(compared: Comparison, values: Mapping[str, Setting], ranges: Mapping[str, Size]) -> bool:
+def holds(compared: Comparison, values: Mapping[str, Value], ranges: Mapping[str, Size]) -> bool:
     """Whether a comparison is true for all values of the run-time sizes, its metas being ``values``."""
     left, right = resolve(compared.left, values), resolve(compared.right, values)
     if left is None or right is None:
@@ -63,7 +64,7 @@ def holds(compared: Comparison, values: Mapping[str, Setting], ranges: Mapping[s
     return _least(-gap, ranges) >= 0
 
 
-def resolve(index: Index, values: Mapping[str, Setting]) -> Index | None:
+def resolve(index: Index, values: Mapping[str, Value]) -> Index | None:
     """An index of a rule with ``values`` for its metas; None where that is no size that can be written down."""
     if not index.terms:
         return index

@@ -10,7 +10,6 @@ from dovetail.ir.functional.term import (
     Call,
     Lambda,
     Let,
-    Setting,
     Term,
     Var,
     children,
@@ -20,7 +19,7 @@ from dovetail.ir.functional.term import (
 )
 from dovetail.rewrite.build import applied
 from dovetail.rewrite.match import Binding, Opened
-from dovetail.rewrite.shape import FUNCTION, LET, label_of, settings_of
+from dovetail.rewrite.shape import FUNCTION, LET, Value, label_of, settings_of
 
 
 class TermHost:
@@ -32,7 +31,7 @@ class TermHost:
     def label(self, node: Term) -> str:
         return label_of(node)
 
-    def settings(self, node: Term) -> Mapping[str, Setting]:
+    def settings(self, node: Term) -> Mapping[str, Value]:
         return dict(settings_of(node))
 
     def operands(self, node: Term) -> tuple[Term, ...]:

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from dovetail.base.errors import TermError
 from dovetail.ir.functional.infer import infer, typing_of
 from dovetail.ir.functional.inference import Inference
-from dovetail.ir.functional.term import Definition, Lambda, Let, Setting, Term, children, with_children
+from dovetail.ir.functional.term import Definition, Lambda, Let, Term, children, with_children
 from dovetail.ir.functional.types import Array, Function, Tuple, Type, Unknown
 from dovetail.ir.program import Size
 from dovetail.rewrite.match import match_size
+from dovetail.rewrite.shape import Value
 
 Path = tuple[int, ...]
 
@@ -80,7 +81,7 @@ class Typed:
         return Typed(_replaced(self.term, path, new), types, self.names, self.sizes)
 
 
-def match_type(pattern: Type, given: Type, types: dict[str, Type], sizes: dict[str, Setting]) -> bool:
+def match_type(pattern: Type, given: Type, types: dict[str, Type], sizes: dict[str, Value]) -> bool:
     """Whether a type is the one wanted; what its unknowns stand for is added to ``types`` and ``sizes``."""
     match pattern, given:
         case Unknown(name), _:
@@ -98,7 +99,7 @@ def match_type(pattern: Type, given: Type, types: dict[str, Type], sizes: dict[s
 
 
 def _match_all(
-    patterns: tuple[Type, ...], given: tuple[Type, ...], types: dict[str, Type], sizes: dict[str, Setting]
+    patterns: tuple[Type, ...], given: tuple[Type, ...], types: dict[str, Type], sizes: dict[str, Value]
 ) -> bool:
     return len(patterns) == len(given) and all(
         match_type(pattern, kind, types, sizes) for pattern, kind in zip(patterns, given, strict=True)

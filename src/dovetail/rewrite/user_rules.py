@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 from dovetail.base.errors import RuleError
@@ -93,8 +92,18 @@ def _rule(item: object, place: str) -> Rule:
             raise RuleError(f"missing key '{key}'", where=place, hint=f'{key} = "..." in every [[rule]]')
     texts = {key: str(value) for key, value in item.items() if KEYS[key] is TEXT}
     lists = {key: _values(value) for key, value in item.items() if KEYS[key] is TEXTS}
-    rule = Rule(texts["name"], texts["before"], texts["after"], **lists)
-    return replace(rule, **{key: text for key, text in texts.items() if key not in REQUIRED})
+    return Rule(
+        name=texts["name"],
+        before=texts["before"],
+        after=texts["after"],
+        when=lists.get("when", ()),
+        types=lists.get("types", ()),
+        choose=lists.get("choose", ()),
+        kind=texts.get("kind", "bit-exact"),
+        level=texts.get("level", "algorithmic"),
+        doc=texts.get("doc", ""),
+        error=texts.get("error", ""),
+    )
 
 
 def _values(value: object) -> tuple[str, ...]:
