@@ -123,16 +123,20 @@ def _broken_application(term: Pattern | Call, width: int, indent: str) -> str:
 
 
 def _stacked(head: str, settings: list[str], args: tuple[Term, ...], width: int, indent: str) -> str:
+    """Settings, short terms and the head of a function on the first line, each other term on lines of its own."""
     deeper = indent + _INDENT
-    lead = f"{head}({''.join(f'{s}, ' for s in settings)}"
-    first = args[0]
-    if isinstance(first, Lambda):
-        body = _broken(first.body, width, deeper, 0)
-        lead += f"\\{' '.join(first.params)} ->\n{deeper}{body}"
+    first = [*settings]
+    while len(args) > 1 and isinstance(args[0], Var | Meta | Literal | Scalar) and not children(args[0]):
+        first.append(_flat(args[0], _LOOSE))
+        args = args[1:]
+    lead = f"{head}({''.join(f'{text}, ' for text in first)}"
+    if isinstance(args[0], Lambda):
+        body = _broken(args[0].body, width, deeper, 0)
+        lead += f"\\{' '.join(args[0].params)} ->\n{deeper}{body}"
         args = args[1:]
         lead += "," if args else ""
     lines = [_broken(arg, width, deeper, 0) for arg in args]
-    return lead + (f"\n{deeper}" if lines else "") + f",\n{deeper}".join(lines) + ")"
+    return lead.rstrip() + (f"\n{deeper}" if lines else "") + f",\n{deeper}".join(lines) + ")"
 
 
 def _symbol(term: Scalar) -> str | None:

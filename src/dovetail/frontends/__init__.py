@@ -1,0 +1,1 @@
+"""Ways to say what is to be computed."""
