@@ -125,6 +125,15 @@ def _unplaced(inference: Inference, term: Pattern, path: Path, env: Env) -> Type
     return Function((data,), result)
 
 
+def _call(inference: Inference, term: Pattern, path: Path, env: Env) -> Type:
+    """A function of as many terms as follow it."""
+    _given(inference, term, path)
+    types = tuple(inference.visit(arg, (*path, k), env, None) for k, arg in enumerate(term.args) if k)
+    result = inference.fresh_type("r")
+    inference.visit(term.args[0], (*path, 0), env, Function(types, result))
+    return result
+
+
 def _given(inference: Inference, term: Pattern, path: Path) -> None:
     if not term.args:
         raise inference.misuse(path, term, f"{term.name} of nothing")
@@ -137,4 +146,5 @@ SPECIAL: dict[str, Callable[[Inference, Pattern, Path, Env], Type]] = {
     "get": _get,
     "view": _view,
     "scatter": _scatter,
+    "call": _call,
 }
