@@ -122,7 +122,8 @@ def plainly_agree(needle: Needle, site: Site, held: tuple[Held, ...], binding: B
     pairs = zip(needle.loops, binding, strict=True)
     written = frozenset([name for loop, loops in pairs if loop.name in result.loops for name in loops])
     if written not in site.apart:
-        site.apart[written] = told_apart(site.result.indices, written) == written
+        fixed = {x.name: x.extent.const for x in site.haystack.statement.all_loops if x.extent.is_constant}
+        site.apart[written] = told_apart(site.result.indices, written, fixed) == written
     return site.apart[written]
 
 

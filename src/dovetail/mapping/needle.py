@@ -153,8 +153,12 @@ def _determined(
     return found | frozenset(name for name in loops - found if determines(box, known, (names[name],)))
 
 
-def told_apart(indices: tuple[Index, ...], loops: frozenset[str]) -> frozenset[str]:
-    """Loops whose values follow from the values of ``indices``, by solving for one loop at a time."""
+def told_apart(
+    indices: tuple[Index, ...], loops: frozenset[str], extents: Mapping[str, int] | None = None
+) -> frozenset[str]:
+    """Loops whose values follow from the values of ``indices``, by solving for one loop at a time.
+
+    With ``extents`` also for several that are the digits of an index, as u and p are in 4 * p + u with u < 4."""
     found: set[str] = set()
     while True:
         fresh: set[str] = set()
@@ -163,9 +167,23 @@ def told_apart(indices: tuple[Index, ...], loops: frozenset[str]) -> frozenset[s
             if len(unknown) == 1 and index.coefficient(*unknown):
                 quasi = any(not isinstance(atom, str) and unknown & _names(atom) for atom, _ in index.terms)
                 fresh |= set() if quasi else unknown
+            elif _are_digits(index, unknown, extents or {}):
+                fresh |= unknown
         if not fresh:
             return frozenset(found)
         found |= fresh
+
+
+def _are_digits(index: Index, loops: frozenset[str], extents: Mapping[str, int]) -> bool:
+    """Whether each of ``loops`` moves ``index`` further than all that move it less do together."""
+    if not loops <= extents.keys() or any(not isinstance(atom, str) for atom, _ in index.terms):
+        return False
+    reach = 0
+    for coefficient, loop in sorted((abs(index.coefficient(loop)), loop) for loop in loops):
+        if coefficient <= reach:
+            return False
+        reach += coefficient * max(0, extents[loop] - 1)
+    return bool(loops)
 
 
 def _names(atom: Atom) -> frozenset[str]:

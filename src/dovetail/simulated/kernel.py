@@ -20,6 +20,7 @@ import numpy.typing as npt
 from dovetail.base.errors import CallError
 from dovetail.ir.bind import bind_sizes, extents, with_sizes
 from dovetail.ir.certificate import Certificate
+from dovetail.ir.evaluate import evaluate
 from dovetail.ir.plan import Plan
 from dovetail.ir.program import Program, Role
 from dovetail.runtime.arrays import Parameter, argument
@@ -45,6 +46,8 @@ class SimulatedKernel:
     known: dict[tuple[int, ...], Specialised] = field(default_factory=dict, repr=False)
     """By the values of all run-time sizes."""
     used: Specialised | None = field(default=None, repr=False)
+    made: dict[tuple[Program, ...], dict[str, Array]] = field(default_factory=dict, repr=False)
+    """What was computed ahead from constants that are bound."""
 
     def __post_init__(self) -> None:
         if not self.program.sizes:
@@ -59,6 +62,7 @@ class SimulatedKernel:
         values = {name: self._checked(name, value) for name, value in zip(given, arrays, strict=True)} | self.constants
         bound = bind_sizes(self.program, {name: array.shape for name, array in values.items()}, sizes)
         use = self.at(bound)
+        values = self._with_ahead(use, values)
         self._check_finite(use, values)
         found = simulate(use.nest, use.machine, values).arrays
         results = [found[t.name].reshape(extents(t, bound)) for t in self.program.outputs]
@@ -83,6 +87,7 @@ class SimulatedKernel:
             if tensor is None or tensor.role is not Role.CONST:
                 raise CallError(f"'{name}' is not a constant of the program", hint="declare it: const ...")
             self.constants[name] = self._checked(name, value)
+        self.made.clear()
 
     def explain(self) -> str:
         """What was chosen, what it costs, and why it may be trusted."""
@@ -147,6 +152,20 @@ class SimulatedKernel:
         return 0.0
 
     # -- arguments
+
+    def _with_ahead(self, use: Specialised, values: Mapping[str, Array]) -> dict[str, Array]:
+        """What the machine is given: ``values``, and what is made of the constants, once where they are bound."""
+        made = self.made.get(use.ahead)
+        if made is None:
+            made = {}
+            for part in use.ahead:
+                made |= evaluate(
+                    part, {t.name: made[t.name] if t.name in made else values[t.name] for t in part.inputs}
+                )
+            if all(t.name in self.constants or t.name in made for part in use.ahead for t in part.inputs):
+                self.made[use.ahead] = made
+        given = {**values, **made}
+        return {t.name: given[t.name] for t in use.program.inputs}
 
     def _check_finite(self, use: Specialised, values: Mapping[str, Array]) -> None:
         """Zeros of a padding add nothing to what they are multiplied with, unless that is infinite or no number."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 from dovetail.ir.fit import Fit
 from dovetail.ir.nest import Nest
@@ -24,6 +25,7 @@ def lowered(
     return machine, placed_nest(program, plan, machine)
 
 
+@lru_cache(maxsize=16)
 def all_fits(program: Program, target: Target) -> tuple[Fit, ...]:
     """Whole statements done by single instructions.
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from dovetail.ir.ahead import split_ahead
 from dovetail.ir.program import Program
 from dovetail.schedule.empty import without_empty_statements
 from dovetail.schedule.placed.space import works
@@ -11,13 +14,32 @@ from dovetail.simulated.split import split_values
 from dovetail.targets.model import Target
 
 
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """``main`` is what the machine runs; what it finds in its constants is made before by ``ahead``, in this order."""
+
+    ahead: tuple[Program, ...]
+    main: Program
+
+
 def prepared(program: Program, target: Target) -> Program:
-    """Without statements that do nothing; values split into operations, and loops to spare, where that makes a fit."""
+    """What the machine runs of ``program`` each time."""
+    return prepare(program, target).main
+
+
+def prepare(program: Program, target: Target) -> Prepared:
+    """``program`` in two parts: what needs no input, and the rest, with more statements that instructions fit."""
+    first, main = split_ahead(without_empty_statements(program))
+    second, main = split_ahead(_fitted(main, target))
+    return Prepared(tuple(part for part in (first, second) if part is not None), main)
+
+
+def _fitted(program: Program, target: Target) -> Program:
+    """Values split into operations, and loops to spare, where that makes a fit."""
 
     def fits(found: Program, number: int) -> bool:
         return number not in _unfitting(found, target)
 
-    program = without_empty_statements(program)
     missing = _unfitting(program, target)
     if not missing:
         return program

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import prod
 from typing import TypeVar
 
@@ -21,7 +21,7 @@ from dovetail.sim.report import Timing, UnitTime
 from dovetail.sim.timed import simulate_time
 from dovetail.simulated.certify import certify
 from dovetail.simulated.lowered import all_fits, hosted, lowered
-from dovetail.simulated.prepare import prepared
+from dovetail.simulated.prepare import prepare
 from dovetail.simulated.reasons import reasons
 from dovetail.targets.model import Target
 
@@ -54,6 +54,8 @@ class Specialised:
     on_host: tuple[OnHost, ...]
     finite: frozenset[str]
     """Arguments that must be finite."""
+    ahead: tuple[Program, ...] = ()
+    """What makes constants of the program, each from those of the whole program and of the ones before it."""
 
     @cached_property
     def prediction(self) -> Prediction:
@@ -84,7 +86,8 @@ def specialise(program: Program, target: Target, given: Plan | None, seconds: di
         seconds[name] = seconds.get(name, 0.0) + time.perf_counter() - begun
         return result
 
-    program = prepared(program, target)
+    parts = prepare(program, target)
+    program = parts.main
     plan = given or timed("plan", lambda: default_plan(program, target))
     why = timed("reasons", lambda: reasons(program, target, hosted(plan)))
     machine, nest = timed("nest", lambda: lowered(program, plan, target, why))
@@ -92,9 +95,10 @@ def specialise(program: Program, target: Target, given: Plan | None, seconds: di
     certificate = timed("certificate", lambda: certify(program, plan, target, nest, machine, timing))
     on_host = tuple(OnHost(number, str(program.statements[number]), why[number]) for number in hosted(plan))
     finite = finite_tensors(program, plan, machine)
-    return Specialised(program, plan, nest, machine, timing, certificate, on_host, finite)
+    return Specialised(program, plan, nest, machine, timing, certificate, on_host, finite, parts.ahead)
 
 
+@lru_cache(maxsize=64)
 def default_plan(program: Program, target: Target) -> Plan:
     """The plan that the analytic model thinks best."""
     return default_placed_plan(program, zero_target(target), all_fits(program, target))

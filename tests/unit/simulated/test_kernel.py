@@ -204,3 +204,26 @@ def test_lowering_is_what_the_kernel_runs() -> None:
     _, nest = lowered(kernel.program, kernel.plan, load_target("systolic16"))
     assert nest == kernel.last.nest
     assert specialise.default_plan(kernel.program, load_target("systolic16")) == kernel.plan
+
+
+AHEAD = """
+const w: f64[4,32]  const g: f64[2,4]  in x: f64[2,128]  temp two: f64[1]  temp u: f64[2,32]  out y: f64[32,128]
+two[0] = 2
+for a<2, k<32, r<4: u[a,k] += g[a,r] * w[r,k]
+for k<32, n<128, a<2: y[k,n] += u[a,k] * x[a,n]
+"""
+
+
+def test_what_constants_decide_is_computed_when_they_are_bound_and_takes_no_cycles() -> None:
+    program = dovetail.program(AHEAD)
+    arrays = fill(program, 1)
+    kernel = SimulatedKernel(program, load_target("sw26010"))
+    assert len(kernel.last.program.statements) == 1
+    wanted = evaluate(program, arrays)["y"]
+    np.testing.assert_array_equal(kernel(arrays["w"], arrays["g"], arrays["x"]), wanted)
+    assert not kernel.made
+    kernel.bind({"w": arrays["w"], "g": arrays["g"]})
+    np.testing.assert_array_equal(kernel(arrays["x"]), wanted)
+    assert len(kernel.made) == 1
+    kernel.bind({"w": 2 * arrays["w"]})
+    np.testing.assert_array_equal(kernel(arrays["x"]), 2 * wanted)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import prod
 
@@ -18,6 +18,8 @@ from dovetail.targets.model import MemoryKind, Target
 
 MOST_WORKS = 12
 """Fits of a statement whose cuts are searched, those that compute least first."""
+MOST_BOUNDED = 64
+"""Fits of a statement whose data movement is looked at, those whose calls take least first."""
 MOST_PREDICTED = 12
 """Cuts of a statement for which a nest is built and predicted."""
 RESERVED = 0.25
@@ -130,23 +132,26 @@ def choices(
 ) -> list[Choice]:
     """Cuts of a statement, the cheapest by estimate first; none where no instruction fits."""
     found: list[Choice] = []
-    bounds: list[tuple[float, int, Work]] = []
-    for n, work in enumerate(works(program, target, fits, number)):
-        choices_of = {loop: block_choices(work, loop) for loop in work.extents}
-        if all(choices_of.values()):
-            most = {loop: max(blocks) for loop, blocks in choices_of.items()}
-            some = {
-                loop: max((b for b in blocks if b <= SOME), default=blocks[0]) for loop, blocks in choices_of.items()
-            }
-            calls = {loop: some[loop] if loop in work.needle or loop in work.fused else 1 for loop in some}
-            estimator = Estimator(work, room)
-            bounds.append((min(map(estimator.least, (most, some, calls))), n, work))
-    bounds.sort(key=lambda row: row[:2])
-    for bound, _, work in bounds[:MOST_WORKS]:
+    for bound, work in _most_promising(works(program, target, fits, number), room):
         if found and bound > SLACK * min(c.priced.cycles for c in found):
             break
         found += [Choice(priced, work) for priced in climbed(work, room)]
     return sorted(dict.fromkeys(found), key=lambda c: c.priced.price)
+
+
+def _most_promising(candidates: Iterable[Work], room: Mapping[str, int]) -> list[tuple[float, Work]]:
+    """The works with the lowest bounds of their cycles; of many, those whose calls take least are bounded."""
+    ready: list[tuple[float, int, Work, list[dict[str, int]]]] = []
+    for n, work in enumerate(candidates):
+        options = {loop: block_choices(work, loop) for loop in work.extents}
+        if all(options.values()):
+            most = {loop: max(blocks) for loop, blocks in options.items()}
+            some = {loop: max((b for b in blocks if b <= SOME), default=blocks[0]) for loop, blocks in options.items()}
+            calls = {loop: some[loop] if loop in work.walked else 1 for loop in some}
+            ready.append((Estimator(work, room).compute(most), n, work, [most, some, calls]))
+    ready.sort(key=lambda row: row[:2])
+    bounds = [(min(map(Estimator(work, room).least, blocks)), n, work) for _, n, work, blocks in ready[:MOST_BOUNDED]]
+    return [(bound, work) for bound, _, work in sorted(bounds, key=lambda row: row[:2])[:MOST_WORKS]]
 
 
 def climbed(work: Work, room: Mapping[str, int]) -> Iterator[Priced]:

@@ -14,6 +14,7 @@ from math import inf, prod
 from dovetail.base.errors import PlanError
 from dovetail.ir.index import constant
 from dovetail.schedule.placed.alignment import bytes_of
+from dovetail.schedule.placed.copy_leaf import seen_from
 from dovetail.schedule.placed.moves import Line, Side, best_move
 from dovetail.schedule.placed.paths import lies_in
 from dovetail.schedule.placed.shape import accesses_of
@@ -70,7 +71,7 @@ class Estimator:
         taken: dict[str, int] = {}
         for wanted in self.wanted:
             tensor = wanted.access.tensor
-            if not self.work.routes or not self.work.routes[tensor]:
+            if not self.is_held(tensor):
                 continue
             part = self.part(wanted, blocks)
             if part is None:
@@ -87,6 +88,11 @@ class Estimator:
             found.append(Priced(cycles, fills, calls, Cut(tuple(blocks.items()), order, twice)))
         return min(found, key=lambda priced: priced.price)
 
+    def is_held(self, tensor: str) -> bool:
+        """Whether a tensor is copied somewhere; what a statement only moves is, as a part of its result."""
+        routes, moved = self.work.routes, self.work.moved
+        return bool(routes and routes[tensor]) or (moved is not None and tensor == moved.tensor)
+
     def is_whole(self, part: Part, blocks: Blocks) -> bool:
         """Whether a part holds all that the statement touches of its tensor in a step."""
         return all(blocks[x] >= self.work.extents[x] for x in part.loops if x in self.work.extents)
@@ -99,7 +105,7 @@ class Estimator:
         """Bytes of each memory that are taken during all steps of a sequence."""
         found: dict[str, int] = {}
         for wanted in self.wanted:
-            if self.work.routes and self.work.routes[wanted.access.tensor] and not wanted.is_written:
+            if self.is_held(wanted.access.tensor) and not wanted.is_written:
                 part = self.part(wanted, blocks)
                 if part is not None and self.stays(part, blocks):
                     found[part.memory] = found.get(part.memory, 0) + part.bytes
@@ -109,7 +115,7 @@ class Estimator:
         """No fewer cycles than a work takes, about: all its calls, or every element moved once as blocks move them."""
         moved = 0.0
         for wanted in self.wanted:
-            if self.work.routes and self.work.routes[wanted.access.tensor]:
+            if self.is_held(wanted.access.tensor):
                 part = self.part(wanted, blocks)
                 if part is None:
                     return inf
@@ -161,6 +167,8 @@ class Estimator:
     def compute(self, blocks: Blocks) -> float:
         """Cycles of all calls, edges as they are."""
         work = self.work
+        if work.moved is not None:
+            return 0.0
         pieces: list[list[tuple[str, int, int]]] = []
         others = 1
         for loop, extent in work.extents.items():
@@ -190,35 +198,62 @@ class Estimator:
         return self._parts[key]
 
     def measured(self, wanted: Wanted, blocks: Blocks) -> Part | None:
+        """A part of blocks of this size; what is only moved takes no room beside the result that it becomes."""
         work = self.work
-        assert work.routes is not None
-        tensor = wanted.access.tensor
-        memory = work.routes[tensor][0]
-        there = wanted if memory == wanted.memory else lies_in(work.target, memory, wanted)
-        if there is None:
+        statement = work.program.statements[work.number]
+        here = self.spot({x: max(block, work.call_step(x, block)) for x, block in blocks.items()})
+        is_moved = work.moved is not None and not wanted.is_written
+        held = next(w for w in self.wanted if w.is_written) if is_moved else wanted
+        store = self.store(held, blocks, here)
+        if store is None:
             return None
-        steps = {x: work.call_step(x, blocks[x]) for x in work.extents}
-        if any(step < 1 for step in steps.values()):
-            return None
-        seq = {x.name: Standing(constant(0), 1, x.extent.const) for x in work.program.statements[work.number].seq}
-        here = {**seq, **{x: Standing(constant(0), max(blocks[x], steps[x]), work.extents[x]) for x in work.extents}}
-        leaf = {**seq, **{x: Standing(constant(0), steps[x], work.extents[x]) for x in work.extents}}
-        sizes = tuple(e.const for e in work.program.tensor(tensor).shape)
-        try:
-            store = store_for("", there, here, leaf, sizes, work.target, 1, {})
-        except PlanError:
-            return None
+        bytes_ = 0 if is_moved else bytes_of(store.buffer, work.target, store.grid)
+        store = seen_from(store, statement.out, wanted.access) if is_moved else store
+        sizes = tuple(e.const for e in work.program.tensor(wanted.access.tensor).shape)
         if self.is_padded_twice(store, wanted, here, sizes):
             return None
-        full, engine = self.moved(store, sizes, wanted.is_written, {})
+        counts = self.counts(store, wanted, here)
+        full, engine = self.moved(store, sizes, wanted.is_written, counts, {})
         edges, share = self.edges(store, wanted, blocks, sizes)
-        edge, _ = self.moved(store, sizes, wanted.is_written, edges) if edges else (full, "")
+        edge, _ = self.moved(store, sizes, wanted.is_written, counts, edges) if edges else (full, "")
         cycles = full + share * (edge - full) if full < inf and edge < inf else inf
         if cycles == inf:
             return None
-        bytes_ = bytes_of(store.buffer, work.target, store.grid)
         engines = unit_count(work.target, engine)
-        return Part(memory, bytes_, cycles, engine, frozenset(wanted.access.names()), engines)
+        return Part(store.buffer.memory, bytes_, cycles, engine, frozenset(held.access.names()), engines)
+
+    def store(self, wanted: Wanted, blocks: Blocks, here: Spot) -> Store | None:
+        """The buffer for a block of an operand; None where there is none."""
+        work = self.work
+        assert work.routes is not None
+        memory = work.routes[wanted.access.tensor][0]
+        there = wanted if memory == wanted.memory else lies_in(work.target, memory, wanted)
+        steps = {x: work.call_step(x, blocks[x]) for x in work.extents}
+        if there is None or any(step < 1 for step in steps.values()):
+            return None
+        sizes = tuple(e.const for e in work.program.tensor(wanted.access.tensor).shape)
+        try:
+            return store_for("", there, here, self.spot(steps), sizes, work.target, 1, {})
+        except PlanError:
+            return None
+
+    def spot(self, lefts: Mapping[str, int]) -> Spot:
+        """The loops of the statement with so many iterations left; one of each step."""
+        work = self.work
+        seq = {x.name: Standing(constant(0), 1, x.extent.const) for x in work.program.statements[work.number].seq}
+        return {**seq, **{x: Standing(constant(0), lefts[x], work.extents[x]) for x in work.extents}}
+
+    def counts(self, store: Store, wanted: Wanted, here: Spot) -> tuple[int, ...]:
+        """What there is along each axis: blocks that go beyond the end of a loop are not moved as a whole."""
+        there = {x: min(standing.left, standing.extent) for x, standing in here.items()}
+        found = []
+        for axis in store.axes:
+            if axis.loop:
+                found.append(min(axis.extent, -(-there[axis.loop] // axis.part)) if any(axis.steps) else axis.extent)
+                continue
+            index = wanted.access.indices[axis.dimension]
+            found.append(min(axis.extent, 1 + sum(c * (there[str(x)] - 1) for x, c in index.terms)))
+        return tuple(found)
 
     def edges(
         self, store: Store, wanted: Wanted, blocks: Blocks, sizes: tuple[int, ...]
@@ -255,7 +290,12 @@ class Estimator:
         return index.const < 0, most >= sizes[dimension]
 
     def moved(
-        self, store: Store, sizes: tuple[int, ...], is_written: bool, edges: Mapping[int, bool]
+        self,
+        store: Store,
+        sizes: tuple[int, ...],
+        is_written: bool,
+        counts: tuple[int, ...],
+        edges: Mapping[int, bool],
     ) -> tuple[float, str]:
         """Cycles of a fill or a drain that is cut short along ``edges``, and the unit that is busy with it."""
         target = self.work.target
@@ -263,8 +303,8 @@ class Estimator:
         lines = tuple(
             Line(
                 n,
-                axis.extent,
-                n not in edges,
+                counts[n],
+                n not in edges and counts[n] == axis.extent,
                 store.strides[n],
                 sum(a * b for a, b in zip(axis.steps, dense, strict=True)),
                 axis.needle if store.layout is not None else -1,

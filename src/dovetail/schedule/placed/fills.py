@@ -138,11 +138,11 @@ class Mover:
             if move is None:
                 raise self._cannot(near, far, lines, fills)
             nodes = self._nodes(move, near, edges, names, lambda at: self._far_place(near, far, at), token)
-            conditions = (*self._inside(near, sizes), *(c for edge in chosen for c in edge.conditions))
+            conditions = (*self.inside(near, sizes), *(c for edge in chosen for c in edge.conditions))
             found += [When(conditions, nodes)] if conditions else nodes
         return tuple(found)
 
-    def _inside(self, near: Held, sizes: tuple[int, ...]) -> tuple[Condition, ...]:
+    def inside(self, near: Held, sizes: tuple[int, ...]) -> tuple[Condition, ...]:
         """What must hold where one index of a dimension is held, which may not exist (no axis clips it)."""
         found: list[Condition] = []
         bases = {name: standing.base for name, standing in near.spot.items()}

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import prod
 
+from dovetail.base.dtypes import DType
 from dovetail.base.errors import PlanError
 from dovetail.ir.index import Access, Condition, Index, constant, variable
 from dovetail.ir.plan import Hold, Leaf, Plan
@@ -94,6 +95,7 @@ class Site:
         self.main = target.main.name
         self.lefts = {n: lefts(program, plan, n) for n in range(len(program.statements))}
         self.count = 0
+        self.zeros: dict[str, Whole] = {}
         self.taken = {t.name for t in program.tensors} | {tile.name for tile in tiles_of(plan.body)}
 
     def fresh(self, prefix: str) -> str:
@@ -126,6 +128,10 @@ class Site:
 
     def sizes(self, tensor: str) -> tuple[int, ...]:
         return tuple(e.const for e in self.program.tensor(tensor).shape)
+
+    def zero(self, dtype: DType) -> Whole:
+        """One element of 0 in main memory, for machines that copy their zeros."""
+        return self.zeros.setdefault(str(dtype), Whole(f"zero_{dtype}", Side(self.main, dtype), (1,)))
 
     def whole(self, tensor: str) -> Whole:
         return Whole(tensor, Side(self.main, self.program.tensor(tensor).dtype), self.sizes(tensor))

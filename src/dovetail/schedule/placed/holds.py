@@ -11,9 +11,9 @@ from dovetail.ir.index import Condition, Index, constant
 from dovetail.ir.nest import Buffer, Call, Node, Place, Start, Wait, When, walk
 from dovetail.ir.plan import Hold, Leaf, PlanNode
 from dovetail.ir.program import Combine, Role, Statement
+from dovetail.schedule.placed.copying import moved_access
 from dovetail.schedule.placed.fills import Held, Mover, Whole
 from dovetail.schedule.placed.frame import Frame, Live, Ring, Site, following, is_not_last, number_of
-from dovetail.schedule.placed.moves import Side
 from dovetail.schedule.placed.padding import exact_loops, padded_axes
 from dovetail.schedule.placed.paths import lies_in, path
 from dovetail.schedule.placed.shape import accesses_of, leaves_of
@@ -38,7 +38,6 @@ class Holds:
         self.levels: list[Level] = []
         self.base = 0
         self.buffers: list[Buffer] = []
-        self.zeros: dict[str, Whole] = {}
 
     @contextmanager
     def scope(self) -> Iterator[list[Buffer]]:
@@ -147,13 +146,13 @@ class Holds:
         if isinstance(far, Whole):
             whole = mover.whole(near, sizes, padded)
             if whole is not None:
-                zeros = (When(whole, (), mover.clear(near, self.zero(live))),)
+                zeros = (When(whole, (), mover.clear(near, self.site.zero(live.store.buffer.dtype))),)
         return (*zeros, *mover.fill(near, far, sizes, live.store.buffer.name, padded))
 
     def begin(self, live: Live, frame: Frame) -> list[Node]:
         """A result before its first part is in."""
         statement = self.site.program.statements[live.statement]
-        if statement.combine is Combine.SET:
+        if statement.combine is Combine.SET or moved_access(self.site.program, live.statement) is not None:
             return []
         spot = frame.spots[live.statement]
         if any(spot[x.name].left < spot[x.name].extent for x in statement.reduced):
@@ -164,7 +163,7 @@ class Holds:
             return _when(frame.exists, (*nodes, *_waits(nodes, live.store.buffer.name)))
         if statement.combine is not Combine.ADD:
             raise PlanError(f"'{live.hold}': a result of '{statement.combine.value}' does not start from zero")
-        return _when(frame.exists, mover.clear(live.held, self.zero(live)))
+        return _when(frame.exists, mover.clear(live.held, self.site.zero(live.store.buffer.dtype)))
 
     def goes_on(self, number: int, statement: Statement) -> bool:
         """Whether it adds to what is there already."""
@@ -192,15 +191,10 @@ class Holds:
 
     # -- zeros
 
-    def zero(self, live: Live) -> Whole:
-        """One element of 0 in main memory, for machines that copy their zeros."""
-        dtype = live.store.buffer.dtype
-        return self.zeros.setdefault(str(dtype), Whole(f"zero_{dtype}", Side(self.site.main, dtype), (1,)))
-
     def used_zeros(self, nodes: tuple[Node, ...]) -> list[Whole]:
         calls = [n.call if isinstance(n, Start) else n for n in walk(nodes) if isinstance(n, Start | Call)]
         used = {o.buffer for call in calls for o in call.operands if isinstance(o, Place)}
-        return [zero for zero in self.zeros.values() if zero.name in used]
+        return [zero for zero in self.site.zeros.values() if zero.name in used]
 
 
 def zero_cells(zeros: Sequence[Whole]) -> tuple[tuple[Buffer, Call], ...]:

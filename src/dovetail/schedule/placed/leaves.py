@@ -9,6 +9,8 @@ from dovetail.base.errors import PlanError
 from dovetail.ir.index import Condition, Index, constant
 from dovetail.ir.nest import Call, Node, Place, When
 from dovetail.ir.plan import Leaf
+from dovetail.schedule.placed.copy_leaf import lower_copy
+from dovetail.schedule.placed.copying import is_copying
 from dovetail.schedule.placed.frame import Frame, Live, Site
 from dovetail.schedule.placed.host import host_call
 from dovetail.schedule.placed.padding import asked, exact_loops, leaf_shape, zeroed
@@ -23,6 +25,8 @@ def lower_leaf(site: Site, leaf: Leaf, frame: Frame) -> tuple[Node, ...]:
     if not leaf.instruction:
         steps = {x.name: spot[x.name].base for x in site.program.statements[leaf.statement].seq}
         return (host_call(site.program, leaf.statement, steps),)
+    if is_copying(site.program, site.target, leaf):
+        return _copied(site, leaf, frame)
     shape, bound = leaf_shape(site, leaf), dict(leaf.bound)
     zeroed(site, leaf)
     _check_loops(leaf, spot)
@@ -39,6 +43,15 @@ def lower_leaf(site: Site, leaf: Leaf, frame: Frame) -> tuple[Node, ...]:
     guards = tuple(c.substitute(bases) for c in asked(site, leaf))
     conditions = tuple(c for c in (*frame.exists, *guards) if not _always(c, frame))
     return (When(conditions, (call,)),) if conditions else (call,)
+
+
+def _copied(site: Site, leaf: Leaf, frame: Frame) -> tuple[Node, ...]:
+    """A leaf that only moves."""
+    wanted = next(w for w in site.operands(leaf) if w.is_written)
+    live = _live(leaf, wanted, frame)
+    if live is None:
+        raise PlanError(f"'{leaf}': '{wanted.access.tensor}' is not held in '{wanted.memory}'")
+    return lower_copy(site, leaf, live, frame)
 
 
 def _check_loops(leaf: Leaf, spot: Spot) -> None:

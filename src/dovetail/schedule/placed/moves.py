@@ -76,8 +76,8 @@ def best_move(
     ``everywhere``: units that all fill their own from the same place, so that one broadcast serves them."""
     found: Move | None = None
     units = tuple(start_unit(target, side.memory, side.dtype) for side in (near, far) if side is not None)
-    for instruction in _movers(target, everywhere):
-        for move in _moves(instruction, lines, near, far, fills):
+    for mover in _suited(target, near, far, fills, everywhere):
+        for move in _moves(mover, lines):
             if not all(_starts_suit(move, lines, units[n], n) for n in range(len(units))):
                 continue
             if found is None or (move.cycles, len(move.around)) < (found.cycles, len(found.around)):
@@ -87,8 +87,7 @@ def best_move(
 
 def is_misaligned(lines: tuple[Line, ...], near: Side, far: Side | None, target: Target, fills: bool) -> bool:
     """Whether there would be a way if operands could start anywhere."""
-    movers = _movers(target, "")
-    return any(True for instruction in movers for _ in _moves(instruction, lines, near, far, fills))
+    return any(True for mover in _suited(target, near, far, fills, "") for _ in _moves(mover, lines))
 
 
 def copies_between(target: Target, source: Side, sink: Side) -> tuple[Instruction, ...]:
@@ -128,29 +127,45 @@ def is_zero(instruction: Instruction) -> bool:
     return plain and isinstance(statement.value, Literal) and statement.value.value == 0
 
 
-def _moves(
-    instruction: Instruction, lines: Sequence[Line], near: Side, far: Side | None, fills: bool
-) -> Iterator[Move]:
+@dataclass(frozen=True, slots=True)
+class _Mover:
+    """An instruction that moves between two sides, and by which of its accesses it reaches each."""
+
+    instruction: Instruction
+    sides: tuple[tuple[Side, Access], ...]
+    """The near one first."""
+
+
+@lru_cache(maxsize=512)
+def _suited(target: Target, near: Side, far: Side | None, fills: bool, everywhere: str) -> tuple[_Mover, ...]:
+    """What moves between two sides, whatever it can be told."""
+    found = (_between(instruction, near, far, fills) for instruction in _movers(target, everywhere))
+    return tuple(mover for mover in found if mover is not None)
+
+
+def _between(instruction: Instruction, near: Side, far: Side | None, fills: bool) -> _Mover | None:
     statement = instruction.program.statements[0]
     read = statement.value.access if isinstance(statement.value, Read) else None
     if statement.where or statement.seq or (read is None) != (far is None):
-        return
-    sides: list[tuple[Side, Access]] = []
+        return None
     out = statement.out
-    if far is None or read is None:
-        sides = [(near, out)]
-    else:
-        sides = [(near, out), (far, read)] if fills else [(near, read), (far, out)]
+    sides: tuple[tuple[Side, Access], ...] = ((near, out),)
+    if far is not None and read is not None:
+        sides = ((near, out), (far, read)) if fills else ((near, read), (far, out))
     for side, access in sides:
         operand = instruction.operand(access.tensor)
         layout = side.layout.name if side.layout is not None else ""
         if (operand.memory, operand.dtype, operand.layout) != (side.memory, side.dtype, layout):
-            return
+            return None
         if not all(len(i.terms) == 1 and not i.const and i.terms[0][1] == 1 for i in access.indices):
-            return
-    loops = tuple(loop.name for loop in statement.loops)
-    for taken in _assignments(loops, lines, _block_needles(sides[0])):
-        move = _told(instruction, taken, lines, sides)
+            return None
+    return _Mover(instruction, sides)
+
+
+def _moves(mover: _Mover, lines: Sequence[Line]) -> Iterator[Move]:
+    loops = tuple(loop.name for loop in mover.instruction.program.statements[0].loops)
+    for taken in _assignments(loops, lines, _block_needles(mover.sides[0])):
+        move = _told(mover.instruction, taken, lines, mover.sides)
         if move is not None:
             yield move
 

@@ -2,15 +2,18 @@
 
 A tile at the end of a loop is whole for an instruction that cannot do less, and a guard such as ``p + r >= 1`` leaves
 out points that one call would touch: there the operands of a sum of products are zero, and add nothing. A guard on
-loops that no call walks is asked before each call, and needs no zeros.
+loops that no call walks is asked before each call, and needs no zeros; nor does one that the result's own end is: what
+lies beyond is computed and not stored.
 """
 
 from __future__ import annotations
 
 from dovetail.base.errors import PlanError
 from dovetail.ir.index import Condition
+from dovetail.ir.interval import interval
 from dovetail.ir.plan import Leaf, Plan
-from dovetail.ir.program import Program, Role, Statement
+from dovetail.ir.program import Combine, Program, Role, Statement
+from dovetail.schedule.placed.copying import ending, is_copying
 from dovetail.schedule.placed.frame import Live, Site
 from dovetail.schedule.placed.shape import leaves_of
 from dovetail.schedule.tile_shape import TileShape, tile_shape
@@ -29,8 +32,10 @@ def exact_loops(site: Site, leaf: Leaf) -> frozenset[str]:
     """Loops of the statement that a call does whole, even where they end before.
 
     Among them the inner ones of a dense operand, whose rows lie as far apart as they are long."""
-    shape, bound = leaf_shape(site, leaf), dict(leaf.bound)
     found: set[str] = set()
+    if is_copying(site.program, site.target, leaf):
+        return frozenset()
+    shape, bound = leaf_shape(site, leaf), dict(leaf.bound)
     for loop in shape.loops:
         group = bound[loop.name]
         found |= set(group if loop.is_exact else group[1:])
@@ -51,9 +56,12 @@ def zeroed(site: Site, leaf: Leaf) -> dict[str, set[int]]:
     """Tensor -> dimensions outside of which it counts as zero; a PlanError for guards that are no such padding."""
     statement = site.program.statements[leaf.statement]
     found: dict[str, set[int]] = {}
-    for condition in sorted(set(statement.where) - set(asked(site, leaf)), key=str):
+    if is_copying(site.program, site.target, leaf):
+        return found
+    free = () if statement.combine is Combine.SET else asked(site, leaf)
+    for condition in sorted(set(statement.where) - set(free), key=str):
         edges = edges_of(site.program, statement, condition)
-        if not edges:
+        if edges is None:
             raise PlanError(
                 f"'{leaf}': zeros cannot stand for the points that {condition} leaves out",
                 where=statement.place,
@@ -65,18 +73,31 @@ def zeroed(site: Site, leaf: Leaf) -> dict[str, set[int]]:
     return found
 
 
-def edges_of(program: Program, statement: Statement, condition: Condition) -> tuple[tuple[str, int], ...]:
+def edges_of(program: Program, statement: Statement, condition: Condition) -> tuple[tuple[str, int], ...] | None:
     """Tensors and dimensions whose ends a condition is: zeros beyond stand for the points that it leaves out.
 
-    None of floating point that the program computes itself, which may be infinite: 0 * inf is no number."""
-    found = []
-    for access in statement.reads():
-        for dimension, index in enumerate(access.indices):
-            size = program.tensor(access.tensor).shape[dimension]
-            if not condition.equal and condition.index in (index, size - 1 - index):
-                found.append((access.tensor, dimension))
+    None where they cannot: beside floating point that the program computes itself, which may be infinite (0 * inf is no
+    number), and where a point that is not there would overwrite what another statement wrote. Where the result ends at
+    the same place, nothing of such a point is kept, whatever it is."""
+    found = tuple(
+        (access.tensor, dimension) for access in statement.reads() for dimension in ending(program, access, condition)
+    )
+    if ending(program, statement.out, condition):
+        return found if found or _stay_inside(program, statement) else None
     given = all(program.tensor(a.tensor).role in (Role.IN, Role.CONST) for a in statement.reads())
-    return tuple(found) if given or not program.tensor(statement.out.tensor).dtype.is_float else ()
+    is_exact = given or not program.tensor(statement.out.tensor).dtype.is_float
+    return found if found and is_exact and statement.combine is not Combine.SET else None
+
+
+def _stay_inside(program: Program, statement: Statement) -> bool:
+    """Whether all that is read is there even where a condition does not hold."""
+    ranges = {loop.name: (0, loop.extent.const - 1) for loop in statement.all_loops}
+    for access in statement.reads():
+        for index, size in zip(access.indices, program.tensor(access.tensor).shape, strict=True):
+            found = interval(index, ranges)
+            if found is None or found[0] < 0 or found[1] >= size.const:
+                return False
+    return True
 
 
 def finite_tensors(program: Program, plan: Plan, target: Target) -> frozenset[str]:

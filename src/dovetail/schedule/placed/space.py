@@ -19,7 +19,8 @@ from dovetail.ir.expr import Cast, Expr, Read
 from dovetail.ir.fit import Fit
 from dovetail.ir.index import Access, constant
 from dovetail.ir.plan import Hold, Leaf, PlanNode, Tile
-from dovetail.ir.program import Program, Statement
+from dovetail.ir.program import Combine, Program, Statement
+from dovetail.schedule.placed.copying import bounds_of, copies_into, moved_access, touches_main
 from dovetail.schedule.placed.padding import edges_of
 from dovetail.schedule.placed.paths import path
 from dovetail.schedule.placed.shape import accesses_of
@@ -43,6 +44,8 @@ class Work:
     bound: tuple[tuple[str, tuple[str, ...]], ...]
     operands: tuple[tuple[str, str], ...]
     """Operand -> tensor."""
+    moved: Access | None = None
+    """What the statement only moves: then a call is a fill of the whole block."""
 
     @cached_property
     def extents(self) -> dict[str, int]:
@@ -65,8 +68,8 @@ class Work:
     @cached_property
     def needle(self) -> dict[str, TileLoop]:
         """Loop of the statement -> loop of the instruction that runs over it (the outermost of a fused group only)."""
-        loops = {x.name: x for x in self.shape.loops}
-        return {group[0]: loops[name] for name, group in self.bound if group}
+        loops = {x.name: x for x in self.shape.loops if self.moved is None}
+        return {group[0]: loops[name] for name, group in self.bound if group and name in loops}
 
     @cached_property
     def inner(self) -> dict[str, int]:
@@ -76,7 +79,12 @@ class Work:
     @cached_property
     def fused(self) -> frozenset[str]:
         """Loops that a call always does whole."""
-        return frozenset(loop for _, group in self.bound for loop in group[1:])
+        return frozenset(loop for _, group in self.bound for loop in group[1:] if self.moved is None)
+
+    @cached_property
+    def walked(self) -> frozenset[str]:
+        """Loops that a call runs over."""
+        return frozenset(loop for _, group in self.bound for loop in group)
 
     @cached_property
     def unit(self) -> str:
@@ -93,6 +101,8 @@ class Work:
 
     def call_step(self, loop: str, block: int) -> int:
         """What a call does of a loop inside a block; 0 where it cannot."""
+        if self.moved is not None:
+            return block
         if loop in self.fused:
             return self.extents[loop]
         needle = self.needle.get(loop)
@@ -123,8 +133,12 @@ class Work:
 def works(program: Program, target: Target, fits: tuple[Fit, ...], number: int) -> Iterator[Work]:
     """The fits of a statement that plans can be made of: whole statements, every operand an element of a tensor."""
     statement = program.statements[number]
+    moved = moved_access(program, number)
+    yield from _copying(program, target, number, moved)
     for fit in fits:
         if fit.statement != number or fit.node is not None:
+            continue
+        if moved is not None and touches_main(target.instruction(fit.instruction), target):
             continue
         shape = tile_shape(target.instruction(fit.instruction))
         accesses = {o.needle: _access(o.value) for o in fit.operands}
@@ -139,11 +153,32 @@ def works(program: Program, target: Target, fits: tuple[Fit, ...], number: int) 
         if any(x.extent.const < 1 for x in statement.all_loops):
             continue
         walked = {loop for _, group in bound for loop in group}
-        if not all(edges_of(program, statement, c) for c in statement.where if walked & c.names()):
+        if statement.combine is Combine.SET:
+            walked = {loop for c in statement.where for loop in c.names()}
+        if any(edges_of(program, statement, c) is None for c in statement.where if walked & c.names()):
             continue
         work = Work(program, target, number, shape, bound, tensors)
         if work.routes is not None:
             yield work
+
+
+def _copying(program: Program, target: Target, number: int, moved: Access | None) -> Iterator[Work]:
+    """The statement as a fill and a drain of what is held of its result."""
+    statement = program.statements[number]
+    if moved is None or any(x.extent.const < 1 for x in statement.all_loops):
+        return
+    dtype = program.tensor(statement.out.tensor).dtype
+    for instruction in copies_into(target):
+        shape, sink = tile_shape(instruction), instruction.program.statements[0].out.tensor
+        if shape is None or instruction.operand(sink).dtype != dtype:
+            continue
+        tensors = tuple(
+            (o.name, statement.out.tensor if o.name == sink else moved.tensor) for o in instruction.operands
+        )
+        for bound in bounds_of(instruction, statement):
+            work = Work(program, target, number, shape, bound, tensors, moved)
+            if work.routes is not None:
+                yield work
 
 
 def _with_units(

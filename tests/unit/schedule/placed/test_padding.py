@@ -53,7 +53,7 @@ def test_zeros_stand_for_a_guard_only_at_the_end_of_a_tensor() -> None:
     cut = parse(
         "in x: i8[8,8]  in w: i8[8,4]  out y: i32[8,4]\nfor q<8, k<4, c<8 where q<=5: y[q,k] += x[q,c] * w[c,k]"
     )
-    assert edges_of(cut, cut.statements[0], cut.statements[0].where[0]) == ()
+    assert edges_of(cut, cut.statements[0], cut.statements[0].where[0]) is None
     by = Leaf(0, instruction="product", bound=BY_ROWS.bound, operands=BY_ROWS.operands)
     with pytest.raises(PlanError, match="zeros cannot stand for the points"):
         zeroed(site(cut, Plan((tiles("c 4", by),))), by)
