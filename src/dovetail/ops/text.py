@@ -82,7 +82,7 @@ def broadcast(*types: Type) -> Shape:
             one, other = sorted(map(str, extents))[:2]
             raise OperatorError(
                 f"the shapes of {listed} do not fit one another",
-                why=f"{one} and {other} meet, counted from the last axis: {back}",
+                why=f"axis -{back} is {one} and {other}",
                 hint="equal extents, or an extent of 1",
             )
         shape.insert(0, extents.pop() if extents else ONE)

@@ -99,7 +99,7 @@ def places(parts: list[Slide]) -> str:
 
 def _each(name: str, values: Ints, wanted: int, default: int) -> Ints:
     if values and len(values) != wanted:
-        raise OperatorError(f"{name} {values} has {len(values)} numbers, not {wanted}")
+        raise OperatorError(f"{name} {values} must be {wanted} number{'' if wanted == 1 else 's'}")
     return values or (default,) * wanted
 
 

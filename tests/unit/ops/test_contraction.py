@@ -151,7 +151,7 @@ def windows_summed(x: Array, w: Array, strides: Ints, dilations: Ints, groups: i
         )
         for g in range(groups):
             part = x[(slice(None), slice(g * inner, (g + 1) * inner), *cut)]
-            weights = w[(slice(g * outer, (g + 1) * outer), slice(None), *tap)]
+            weights = np.moveaxis(w, (0, 1), (-2, -1))[tap][g * outer : (g + 1) * outer]
             total[:, g * outer : (g + 1) * outer] += np.moveaxis(np.tensordot(weights, part, (1, 1)), 1, 0)
     return total
 
@@ -173,7 +173,7 @@ def scattered(x: Array, w: Array, settings: dict[str, Ints | int]) -> Array:
             for d in range(rank)
         )
         for g in range(groups):
-            weights = w[(slice(g * inner, (g + 1) * inner), slice(None), *tap)]
+            weights = np.moveaxis(w, (0, 1), (-2, -1))[tap][g * inner : (g + 1) * inner]
             part = np.moveaxis(np.tensordot(weights, x[:, g * inner : (g + 1) * inner], (0, 1)), 1, 0)
             total[(slice(None), slice(g * outer, (g + 1) * outer), *cut)] += part
     kept = [slice(a, n - b) for n, (a, b) in zip(full, around(settings.get("pads"), rank), strict=True)]

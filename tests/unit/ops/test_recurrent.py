@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pytest
 
 from dovetail.base.errors import OperatorError
-from tests.unit.ops.single import apply, apply_many, broken
+from tests.unit.ops.single import Array, apply, apply_many, broken
 
 Floats = npt.NDArray[np.float64]
 BATCH, INPUT, HIDDEN = 3, 4, 5
@@ -17,12 +17,11 @@ def sigmoid(x: Floats) -> Floats:
     return np.asarray(1 / (1 + np.exp(-x)))
 
 
-def drawn(count: int, gates: int) -> tuple[npt.NDArray[np.float32], ...]:
+def drawn(count: int, gates: int) -> tuple[Array, ...]:
     """x, ``count`` states, the two weights and two biases."""
     shapes = [(BATCH, INPUT), *[(BATCH, HIDDEN)] * count, (gates * HIDDEN, INPUT), (gates * HIDDEN, HIDDEN)]
     arrays = [broken(*shape) / 2 for shape in shapes]
-    arrays[1:2] = [arrays[1] + np.float32(0.125)]
-    return (*(a.astype(np.float32) for a in arrays), broken(gates * HIDDEN), broken(gates * HIDDEN) * np.float32(0.5))
+    return (*arrays, broken(gates * HIDDEN), broken(gates * HIDDEN) / 2)
 
 
 @pytest.mark.parametrize("gates", ["ifgo", "iofg", "gofi"])

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -33,6 +34,7 @@ from dovetail.ir.verify import verify
 Array = npt.NDArray[np.generic]
 Ints = tuple[int, ...]
 Floats = tuple[float, ...]
+_SIZE = re.compile(r"\bZ([0-9]+)\b")
 _MEANINGS = 4096
 """How many meanings are kept; a model has a few hundred different ones."""
 
@@ -66,9 +68,8 @@ class Operator:
         """The attributes of ``node``, defaults filled in, each of its kind. Raises an OperatorError."""
         for name in (name for name, _ in node.attributes if name not in self.attributes):
             has = f"its attributes: {', '.join(self.attributes)}" if self.attributes else "it has none"
-            raise OperatorError(
-                f"{self.name} has no attribute '{name}'", where=node.place, hint=closest(name, self.attributes) or has
-            )
+            hint = closest(name, self.attributes)
+            raise OperatorError(f"{self.name} has no attribute '{name}'", where=node.place, why=has, hint=hint)
         given = dict(node.attributes)
         return {name: self._setting(node, name, given) for name in self.attributes}
 
@@ -98,7 +99,7 @@ class Operator:
             least, most = str(self.least), str(len(self.operands))
             wanted = f"at least {least}" if self.variadic else least if least == most else f"{least} to {most}"
             listed = f" ({', '.join(self.operands)})" if self.operands and not self.variadic else ""
-            operands = "operand" if wanted == "1" else "operands"
+            operands = "operand" if wanted.endswith("1") else "operands"
             raise OperatorError(f"{self.name} takes {wanted} {operands}{listed}, not {count}", where=node.place)
 
 
@@ -144,7 +145,8 @@ def meaning(known: Operator, node: Node, types: tuple[Type, ...], sizes: Mapping
     try:
         found = _meaning(known, settings, str(settings), types, used)
     except OperatorError as error:
-        raise OperatorError(error.what, where=node.place, why=error.why, hint=error.hint) from None
+        what, why, hint = (_with_names(part, used) for part in (error.what, error.why, error.hint))
+        raise OperatorError(what or "", where=node.place, why=why, hint=hint) from None
     if len(found.results) != len(node.results):
         made, named = len(found.results), len(node.results)
         what = f"{known.name} makes {made} result{'' if made == 1 else 's'}, not {named}"
@@ -171,12 +173,17 @@ def _meaning(
         if known.run is None:
             verify(program)
     except ProgramError as error:
-        given = ", ".join(map(str, types)) or "nothing"
-        raise OperatorError(f"{known.name} cannot take {given}", why=error.what, hint=error.hint) from None
+        given = ", ".join(map(str, plain)) or "nothing"
+        raise OperatorError(f"{known.name} cannot take {given}", why=error.what) from None
     back = {f"Z{number}": size.name for number, size in enumerate(used)}
     renames = {old: variable(new) for old, new in back.items()}
     results = tuple(resized(Type(t.dtype, t.shape), renames) for t in program.outputs)
     return Meaning(program, back, results)
+
+
+def _with_names(text: str | None, used: tuple[Size, ...]) -> str | None:
+    """A message about Z0, Z1, ... in the graph's own words."""
+    return text and _SIZE.sub(lambda found: used[int(found.group(1))].name, text)
 
 
 def resized(t: Type, sizes: Mapping[str, Index]) -> Type:

@@ -135,7 +135,10 @@ class _Parser:
         start, depth = self.here, 0
         while self.here.kind != "end" and (depth or self.here.text not in (",", "]")):
             depth += {"(": 1, ")": -1}.get(self.here.text, 0)
-            self.take()
+            token = self.take()
+            if token.kind == "name" and token.text not in self.sizes:
+                hint = f"a run-time extent is declared first: size {token.text} in 1..1024"
+                raise self.source.error(f"unknown size '{token.text}'", token.place, hint)
         text = self.source.text[start.place : self.here.place].strip()
         if text.isdigit() and len(text) < 20:
             return constant(int(text))

@@ -30,8 +30,8 @@ class Repetition:
                     where=self.node.place,
                 )
         if len(outputs) < self.carried or len(outputs) != len(self.node.results):
-            what = f"the body has {len(outputs)} outputs, scan names {len(self.node.results)} results"
-            raise GraphError(what, where=self.node.place, why=f"{self.carried} of them are carried")
+            what = f"results of scan: {len(self.node.results)}, outputs of its body: {len(outputs)}"
+            raise GraphError(what, where=self.node.place)
         stacked = tuple(Type(t.dtype, (self.steps, *t.shape)) for t in outputs[self.carried :])
         return (*outputs[: self.carried], *stacked)
 
@@ -42,9 +42,11 @@ def repetition(node: Node, operands: tuple[Type, ...]) -> Repetition:
     carried, scanned, steps = settings["carried"], settings["scanned"], settings["steps"]
     assert isinstance(carried, int) and isinstance(scanned, int)
     if len(node.bodies) != 1:
-        raise GraphError(f"scan has {len(node.bodies)} bodies, not 1", where=node.place, hint="do graph ... end")
+        raise GraphError(
+            "scan repeats one body" if node.bodies else "scan has no body", where=node.place, hint="do graph ... end"
+        )
     if carried < 0 or scanned < 0 or carried + scanned > len(operands):
-        what = f"scan has {len(operands)} operands, not {carried} that are carried and {scanned} that are scanned"
+        what = f"carried = {carried} and scanned = {scanned} are not among the operands of scan: {len(operands)}"
         raise GraphError(what, where=node.place)
     count = constant(steps) if isinstance(steps, int) and steps >= 0 else None
     for name, t in zip(node.operands[carried:], operands[carried : carried + scanned], strict=False):
@@ -61,7 +63,7 @@ def repetition(node: Node, operands: tuple[Type, ...]) -> Repetition:
 def _check_inputs(node: Node, operands: tuple[Type, ...], carried: int, scanned: int) -> None:
     body = node.bodies[0]
     if len(body.inputs) != len(operands):
-        what = f"scan has {len(operands)} operands, its body {len(body.inputs)} inputs"
+        what = f"operands of scan: {len(operands)}, inputs of its body: {len(body.inputs)}"
         raise GraphError(what, where=node.place)
     for number, (value, t) in enumerate(zip(body.inputs, operands, strict=True)):
         wanted = Type(t.dtype, t.shape[1:]) if carried <= number < carried + scanned else t
