@@ -9,42 +9,61 @@ conditions that the bounds imply. Everything else (association, distribution, fu
     for i<4: dead[i] = s[i]                               for d0<4: z[d0] = v0[d0] * x[d0]
     for i<4: z[i] = x[i] * s[i]
 
-Names, order and sizes of in, const, out and inout tensors are the interface and stay. The steps: ``live_groups``, loops
-(``loop_forms``), loop names and operands (``loop_order``), then the order of statements and the names of temporaries.
+Casts that the statement implies anyway are left out, too (``value_forms``). Names and sizes of in, const, out and inout
+tensors, the order of what a caller gives and the order of what a caller gets are the interface and stay. The steps:
+``live_groups``, values, loops (``loop_forms``), loop names and operands (``loop_order``), then the order of statements
+and the names of temporaries.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from hashlib import sha256
 
+from dovetail.base.dtypes import DType
 from dovetail.ir.index import variable
-from dovetail.ir.loop_forms import Group, over_seq, plain_loops
+from dovetail.ir.loop_forms import MAX_ROUNDS, Group, SizeRanges, over_seq, plain_loops
 from dovetail.ir.loop_order import name_loops, sort_operands
 from dovetail.ir.program import Loop, Program, Role, Statement, Tensor
 from dovetail.ir.statement_order import arrange
+from dovetail.ir.value_forms import plain_value
 
 
 def canonicalise(program: Program) -> Program:
     """The canonical program that computes the same; ``program`` must be valid."""
     loop, *steps, temp = _prefixes(program)
     sizes = {size.name: (size.low, size.high) for size in program.sizes}
-    groups = [_with_steps(part, ".") for group in live_groups(program) for part in _parts(plain_loops(group, sizes))]
+    live = (_plain(group, program.dtypes, sizes) for group in live_groups(program))
+    groups = [_with_steps(part, ".") for group in live for part in _parts(group)]
     arranged = arrange(groups, {t.name: f"~{t.dtype}{t.shape}" for t in program.temps}, loop)
     names = {old: f"{temp}{number}" for number, old in enumerate(arranged.temps)}
     groups = [tuple(s.rename(names) for s in group) for group in _apart(arranged.groups, *steps)]
     if arranged.tied:
         groups = [tuple(name_loops(s, {}, loop)[1] for s in group) for group in groups]
     statements = tuple(sort_operands(s, {})[1] for group in groups for s in group)
-    interface = tuple(t for t in program.tensors if t.role is not Role.TEMP)
     temps = {t.name: t for t in program.temps}
     renamed = tuple(Tensor(Role.TEMP, new, temps[old].dtype, temps[old].shape) for old, new in names.items())
-    return Program(interface + renamed, statements, program.sizes)
+    return Program((*interface_order(program.tensors), *renamed), statements, program.sizes)
 
 
 def digest(program: Program) -> str:
     """A name for what ``program`` computes: SHA-256 of its canonical text."""
     return sha256(str(canonicalise(program)).encode()).hexdigest()
+
+
+def interface_order(tensors: Iterable[Tensor]) -> tuple[Tensor, ...]:
+    """What a caller sees: up to each ``inout``, what is given before what is got."""
+    found: list[Tensor] = []
+    got: list[Tensor] = []
+    for tensor in tensors:
+        if tensor.role is Role.OUT:
+            got.append(tensor)
+        elif tensor.role is Role.INOUT:
+            found += [*got, tensor]
+            got = []
+        elif tensor.role is not Role.TEMP:
+            found.append(tensor)
+    return (*found, *got)
 
 
 def live_groups(program: Program) -> list[Group]:
@@ -62,6 +81,15 @@ def live_groups(program: Program) -> list[Group]:
                 needed.append(read)
     numbers = ([n for n in group if program.statements[n].out.tensor in seen] for group in program.groups())
     return [tuple(program.statements[n] for n in group) for group in numbers if group]
+
+
+def _plain(group: Group, dtypes: Mapping[str, DType], sizes: SizeRanges) -> Group:
+    """Values and loops in their forms; a loop that is gone may leave a value to simplify."""
+    for _ in range(MAX_ROUNDS):
+        group = plain_loops(tuple(plain_value(s, dtypes) for s in group), sizes)
+        if all(plain_value(s, dtypes) is s for s in group):
+            break
+    return group
 
 
 def _prefixes(program: Program) -> list[str]:
