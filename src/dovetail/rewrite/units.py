@@ -8,8 +8,8 @@ A site runs in sequence or takes a stretch of the chain, ``map@sm*warpgroup``. L
 
     nesting   the first stretch on a path begins at the outermost unit, the next where the last ended: an inner unit is
               used only inside its outer one, and each once
-    sharing   a value that instances of a unit read together lies in a memory that all of them see, or a copy of the
-              target sends it to all of them
+    sharing   a value that instances of a unit read together lies in a memory that all of them see, or it is a copy, and
+              an instruction of the target sends it to all of them
     results   a value that instances of a unit write together lies in a memory that all of them see
 
 Sharing and results forbid units to single sites, nesting ties a site to those around it: counting, drawing evenly and
@@ -107,7 +107,8 @@ def problem(sites: tuple[Site, ...], values: tuple[Value, ...], target: Target) 
         for kind, ends in (("write", value.writes), ("read", value.reads)):
             for site in dict.fromkeys(s for end in ends for s in bare.around(end, value.scope)):
                 for number, level in enumerate(chain):
-                    if level.depth > seen or (kind == "read" and _is_broadcast(value.memory, level, target)):
+                    copied = kind == "read" and not value.writes and _is_broadcast(value.memory, level, target)
+                    if level.depth > seen or copied:
                         continue
                     owner = target.memory(value.memory).per
                     why = f"'{value.name}' lies in '{value.memory}', one for each {owner}, and all of them {kind} it"

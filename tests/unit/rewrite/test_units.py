@@ -65,7 +65,8 @@ def fits_by_instances(posed: Problem, assignment: Assignment) -> bool:
                 while end not in (value.scope, -1):
                     varies += range(*assignment[end])
                     end = posed.sites[end].parent
-                sent = [n for n in owned if kind == "read" and sends(target, value.memory, chain[n].unit)]
+                copied = kind == "read" and not value.writes
+                sent = [n for n in owned if copied and sends(target, value.memory, chain[n].unit)]
                 counts = [range(min(2, chain[n].count)) if n in varies and n not in sent else (0,) for n in owned]
                 if len(set(itertools.product(*counts))) > 1:
                     return False
@@ -135,7 +136,7 @@ def test_every_broken_rule_is_named() -> None:
     assert broken(posed, ((0, 1), (0, 2))) == (
         "map 0 on sm: 'tile' lies in 'shared', one for each sm, and all of them write it",
         "map 1 on sm*warpgroup: a map around it is on sm already",
-        "map 1 on sm: 'row' lies in 'shared', one for each sm, and all of them write it",
+        "map 1 on sm: 'tile' lies in 'shared', one for each sm, and all of them read it",
     )
     assert broken(posed, ((0, 0), (1, 2))) == ("map 1 on warpgroup: it is not inside a map on sm",)
 
