@@ -17,7 +17,7 @@ from dovetail.ir.evaluate import evaluate as evaluate_program
 from dovetail.ir.graph.graph import SCAN, Graph, Node, Type, Value
 from dovetail.ir.graph.operator import find, meaning
 from dovetail.ir.graph.scan import repetition
-from dovetail.ir.graph.verify import Operators, result_types
+from dovetail.ir.graph.verify import Operators, infer
 from dovetail.ir.program import Program, Role, Size, Tensor
 
 Array = npt.NDArray[np.generic]
@@ -39,7 +39,8 @@ def evaluate(
     interface = tuple(Tensor(role, v.name, v.type.dtype, v.type.shape) for role, v in tensors)
     arrays = {**inputs, **constants}
     bound = bind_arrays(Program(interface, (), graph.sizes), arrays, sizes)
-    return _run(graph, operators, arrays, {size.name: size for size in graph.sizes}, bound)
+    sizes_by_name = {size.name: size for size in graph.sizes}
+    return _run(graph, infer(graph, operators), operators, arrays, sizes_by_name, bound)
 
 
 def run_node(
@@ -65,17 +66,15 @@ def run_node(
 
 def _run(
     graph: Graph,
+    types: Mapping[str, Type],
     operators: Operators,
     arrays: Mapping[str, Array],
     sizes: Mapping[str, Size],
     bound: Mapping[str, int],
 ) -> dict[str, Array]:
     values = dict(arrays)
-    types = {value.name: value.type for value in (*graph.inputs, *graph.constants)}
     for node in graph.nodes:
-        made = run_node(node, types, operators, values, sizes, bound)
-        types.update(zip(node.results, result_types(node, types, operators, sizes), strict=True))
-        values.update(zip(node.results, made, strict=True))
+        values.update(zip(node.results, run_node(node, types, operators, values, sizes, bound), strict=True))
     return {name: values[name] for name in graph.outputs}
 
 
@@ -93,13 +92,15 @@ def _scan(
     names = [value.name for value in body.inputs]
     state, scanned = list(arrays[: how.carried]), arrays[how.carried : how.carried + how.scanned]
     shared = arrays[how.carried + how.scanned :]
-    made_types = result_types(node, dict(zip(node.operands, types, strict=True)), operators, sizes)
+    inner = infer(body, operators, sizes)
+    made_types = how.results(tuple(inner[name] for name in body.outputs))
     stacked = [
         np.zeros([extent.evaluate(bound) for extent in t.shape], t.dtype.numpy) for t in made_types[how.carried :]
     ]
     for step in reversed(range(steps)) if how.reverse else range(steps):
         slices = [array[step, ...] for array in scanned]
-        made = _run(body, operators, dict(zip(names, (*state, *slices, *shared), strict=True)), sizes, bound)
+        given = dict(zip(names, (*state, *slices, *shared), strict=True))
+        made = _run(body, inner, operators, given, sizes, bound)
         state = [made[name] for name in body.outputs[: how.carried]]
         for array, name in zip(stacked, body.outputs[how.carried :], strict=True):
             array[step, ...] = made[name]

@@ -8,11 +8,12 @@ import re
 from dovetail.base.dtypes import DTYPES, DType
 from dovetail.base.errors import ParseError
 from dovetail.base.limits import DEFAULT_LIMITS, Limits
+from dovetail.ir.cursor import Cursor
 from dovetail.ir.graph.graph import Attribute, Graph, Node, SmallTensor, Type, Value
 from dovetail.ir.index import Index, constant
 from dovetail.ir.parse import parse_index
 from dovetail.ir.program import Size
-from dovetail.ir.tokens import Source, Token
+from dovetail.ir.tokens import Source, tokenize
 
 _PATTERN = re.compile(
     r"(?P<space>[ \t\r\n;]+|\#[^\n]*)"
@@ -21,7 +22,6 @@ _PATTERN = re.compile(
     r'|(?P<string>"(?:[^"\\\n]|\\.)*")'
     r"|(?P<symbol>\.\.|->|//|[-+*%=(),:\[\]{}])"
 )
-_DEEPEST = 20
 
 
 def parse(text: str, name: str = "graph", limits: Limits = DEFAULT_LIMITS) -> Graph:
@@ -40,30 +40,24 @@ def parse_type(text: str, sizes: tuple[Size, ...] = (), name: str = "type") -> T
     """``f32[1, N + 1]``."""
     parser = _Parser(Source(text, name))
     parser.sizes = {size.name: size for size in sizes}
-    found = parser.type()
-    if parser.here.kind != "end":
-        raise parser.error("expected the end of the text")
-    return found
+    return parser.whole_text(parser.type)
 
 
-class _Parser:
+class _Parser(Cursor):
     """Recursive descent over tokens."""
 
     def __init__(self, source: Source) -> None:
-        self.source = source
-        self.tokens = _tokens(source)
-        self.at = 0
+        super().__init__(source, tokenize(source, _PATTERN))
         self.sizes: dict[str, Size] = {}
-        self.depth = 0
         self.counted = (0, 1)
 
     def sizes_declared(self) -> tuple[Size, ...]:
         while self.accept("size"):
             name = self.name("a name for the size")
             self.expect("in")
-            low = self.whole()
+            low = self.integer()
             self.expect("..")
-            self.sizes[name] = Size(name, low, self.whole())
+            self.sizes[name] = Size(name, low, self.integer())
         return tuple(self.sizes.values())
 
     def graph(self, sizes: tuple[Size, ...] = ()) -> Graph:
@@ -90,12 +84,7 @@ class _Parser:
         attributes = self.attributes() if self.accept("{") else {}
         bodies = []
         while self.accept("do"):
-            self.depth += 1
-            if self.depth > _DEEPEST:
-                raise self.error(f"more than {_DEEPEST} graphs inside one another")
-            bodies.append(self.graph())
-            self.expect("end")
-            self.depth -= 1
+            bodies.append(self.inside(self.graph, "end"))
         return Node(op, operands, results, tuple(sorted(attributes.items())), tuple(bodies), line)
 
     def values(self) -> tuple[Value, ...]:
@@ -137,8 +126,7 @@ class _Parser:
             depth += {"(": 1, ")": -1}.get(self.here.text, 0)
             token = self.take()
             if token.kind == "name" and token.text not in self.sizes:
-                hint = f"a run-time extent is declared first: size {token.text} in 1..1024"
-                raise self.source.error(f"unknown size '{token.text}'", token.place, hint)
+                raise self.unknown("size", token, self.sizes)
         text = self.source.text[start.place : self.here.place].strip()
         if text.isdigit() and len(text) < 20:
             return constant(int(text))
@@ -176,7 +164,7 @@ class _Parser:
         self.expect("[")
         shape: list[int] = []
         while not self.accept("]"):
-            shape.append(self.whole())
+            shape.append(self.integer())
             self.accept(",")
         self.expect("(")
         values = self.numbers()
@@ -207,7 +195,7 @@ class _Parser:
             raise self.error("expected a number", token)
         return int(token.text) if token.text.lstrip("-").isdigit() else float(token.text)
 
-    def whole(self) -> int:
+    def integer(self) -> int:
         token = self.here
         number = self.number()
         if isinstance(number, float):
@@ -236,45 +224,8 @@ class _Parser:
         self.counted = (self.here.place, line)
         return line
 
-    @property
-    def here(self) -> Token:
-        return self.tokens[self.at]
-
-    def take(self) -> Token:
-        token = self.here
-        self.at = min(self.at + 1, len(self.tokens) - 1)
-        return token
-
-    def accept(self, text: str) -> bool:
-        if self.here.text != text or self.here.kind in ("end", "string"):
-            return False
-        self.take()
-        return True
-
-    def expect(self, text: str) -> None:
-        if not self.accept(text):
-            raise self.error(f"expected '{text}'")
-
-    def error(self, message: str, token: Token | None = None) -> ParseError:
-        token = token or self.here
-        return self.source.error(f"{message}, found '{token.text}'", token.place)
-
 
 def _same(values: list[int | float]) -> tuple[int, ...] | tuple[float, ...]:
     """All of one kind: a float makes the others floats."""
     whole = tuple(value for value in values if isinstance(value, int))
     return whole if len(whole) == len(values) else tuple(map(float, values))
-
-
-def _tokens(source: Source) -> list[Token]:
-    tokens: list[Token] = []
-    place = 0
-    while place < len(source.text):
-        match = _PATTERN.match(source.text, place)
-        if match is None:
-            raise source.error(f"unexpected character {source.text[place]!r}", place)
-        if match.lastgroup != "space":
-            tokens.append(Token(match.lastgroup or "", match.group(), place))
-        place = match.end()
-    tokens.append(Token("end", "end of text", place))
-    return tokens

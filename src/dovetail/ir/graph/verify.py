@@ -40,10 +40,10 @@ def verify(graph: Graph, operators: Operators, limits: Limits = DEFAULT_LIMITS) 
     return _check_graph(graph, operators, sizes, limits)
 
 
-def infer(graph: Graph, operators: Operators) -> dict[str, Type]:
-    """The type of every value of a graph that has passed ``verify``."""
+def infer(graph: Graph, operators: Operators, around: Mapping[str, Size] | None = None) -> dict[str, Type]:
+    """The type of every value of a graph that has passed ``verify``; a body has the sizes of the graph around it."""
     types = {value.name: value.type for value in (*graph.inputs, *graph.constants)}
-    sizes = {size.name: size for size in graph.sizes}
+    sizes = {**(around or {}), **{size.name: size for size in graph.sizes}}
     for node in graph.nodes:
         types.update(zip(node.results, result_types(node, types, operators, sizes), strict=True))
     return types

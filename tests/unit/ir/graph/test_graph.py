@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dovetail.base.dtypes import DTYPES
-from dovetail.base.errors import GraphError, OperatorError
+from dovetail.base.errors import GraphError, OperatorError, ParseError
 from dovetail.ir.graph.build import Builder
 from dovetail.ir.graph.graph import Attribute, Graph, Node, SmallTensor, Type, Value, node
 from dovetail.ir.graph.parse import parse, parse_type
@@ -133,3 +133,9 @@ def test_settings_fill_in_defaults() -> None:
 
 def test_a_type_has_a_rank() -> None:
     assert parse_type("f32[2, 3]").rank == 2 and Type(DTYPES["f32"], ()).rank == 0
+
+
+def test_bodies_in_bodies_end_somewhere() -> None:
+    opened = "y = scan(x) {steps = 1} do graph f(x: f32[2]) -> (y) " * 200
+    with pytest.raises(ParseError, match="levels of nesting"):
+        parse(f"graph g(x: f32[2]) -> (y) {opened}")
