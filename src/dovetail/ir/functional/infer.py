@@ -14,7 +14,10 @@ from dovetail.ir.program import Role, Size
 
 def infer(term: Term, env: Env, sizes: Sequence[Size] = ()) -> Type:
     """The type of ``term`` where variables have the types ``env``; run-time sizes are numbers, too."""
-    return types_of(term, env, sizes).type
+    inference = Inference(sizes)
+    found = inference.infer(term, env)
+    inference.settle()
+    return inference.resolve(found)
 
 
 def types_of(term: Term, env: Env, sizes: Sequence[Size] = ()) -> Typing:

@@ -102,6 +102,10 @@ class Equations:
         if a == b:
             return None
         a, b = self.resolve_size(a), self.resolve_size(b)
+        for name, value in ((_new_name(a), b), (_new_name(b), a)):
+            if name and not _mentions(value, name):
+                self.sizes[name] = value
+                return None
         difference = a - b
         if difference.is_constant:
             return Clash(a, b) if difference.const else None
@@ -198,6 +202,14 @@ def _solutions(difference: Index) -> list[tuple[str, Index | None]]:
             if value is not None or not is_unknown(rest):
                 found.append((abs(c) != 1 or bool(others), not name.startswith("?_"), name, value))
     return [(name, value) for *_, name, value in sorted(found, key=lambda f: f[:3])]
+
+
+def _new_name(size: Index) -> str | None:
+    """The name of a size that is one unknown, made here, and nothing else."""
+    if len(size.terms) != 1 or size.const:
+        return None
+    ((atom, factor),) = size.terms
+    return atom if factor == 1 and isinstance(atom, str) and atom.startswith("?_") and " " not in atom else None
 
 
 def _mentions(index: Index, name: str) -> bool:
