@@ -44,6 +44,8 @@ def arithmetic(function: str, args: tuple[Type, ...], result: Type, known: Equat
             return f"select by {clash.left}"
         types = types[1:]
     own = _own(types, known, default)
+    if own is None:
+        _number_of_numbers(function, types, result, known)
     if own is None or isinstance(own, str):
         return own or False
     computed = own if function == "orelse" else compute_type(own)
@@ -55,6 +57,19 @@ def arithmetic(function: str, args: tuple[Type, ...], result: Type, known: Equat
             known.equate(kind, Scalar(computed))
     clash = known.equate(result, result_type(function) or Scalar(computed))
     return True if clash is None else f"{function} gives {clash.right}, where {clash.left} is needed"
+
+
+def _number_of_numbers(function: str, types: list[Type], result: Type, known: Equations) -> None:
+    """Arithmetic on numbers that have no type yet is one itself: all take the type of what it meets."""
+    result = known.known(result)
+    names = [t.name for t in types if isinstance(t, Unknown)]
+    if not isinstance(result, Unknown) or result.name in known.numbers or len(names) < len(types):
+        return
+    if all(name in known.numbers for name in names):
+        is_float = function in PRIMITIVES and PRIMITIVES[function].result == "float"
+        known.numbers[result.name] = is_float or any(known.numbers[name] for name in names)
+        for kind in types:
+            known.equate(kind, result)
 
 
 def _own(types: list[Type], known: Equations, default: bool) -> DType | str | None:

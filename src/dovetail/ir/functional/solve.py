@@ -199,7 +199,7 @@ def _solutions(difference: Index) -> list[tuple[str, Index | None]]:
             if "?" not in name or " " in name or len(others) != len(factors) - 1 or _mentions(rest, name):
                 continue
             value = divided(rest, product(constant(-c), variable(monomial(others)) if others else constant(1)))
-            if value is not None or not is_unknown(rest):
+            if value is not None or not (is_unknown(rest) or any("?" in other for other in others)):
                 found.append((abs(c) != 1 or bool(others), not name.startswith("?_"), name, value))
     return [(name, value) for *_, name, value in sorted(found, key=lambda f: f[:3])]
 
