@@ -14,9 +14,13 @@ from zlib import crc32
 
 from dovetail.base.errors import RewriteError
 from dovetail.ir.functional.term import Definition
+from dovetail.ir.graph.graph import Graph
 from dovetail.rewrite.apply import Rewrite, context_of, rewrites
+from dovetail.rewrite.check.graph_subjects import graph_subject
+from dovetail.rewrite.check.graph_values import graph_difference
 from dovetail.rewrite.check.subjects import subjects
 from dovetail.rewrite.check.values import difference
+from dovetail.rewrite.graph_apply import GraphRewrite, apply_graph_rewrite, graph_rewrites
 from dovetail.rewrite.rule import Rule
 from dovetail.rewrite.rule_types import check_types
 from dovetail.rewrite.typed import Typed
@@ -62,6 +66,8 @@ class Report:
 
 def check_rule(rule: Rule, effort: Effort = DEFAULT_EFFORT) -> Report:
     """Fire the rule on random terms and compare what both sides compute."""
+    if rule.level == "dsl":
+        return _check_graph_rule(rule, effort)
     examples = 0
     terms = effort.terms_of(rule)
     runs = -(-effort.examples // terms)
@@ -75,6 +81,35 @@ def check_rule(rule: Rule, effort: Effort = DEFAULT_EFFORT) -> Report:
     except RewriteError as problem:
         return Report(rule, examples, str(problem))
     return Report(rule, examples, None if examples else "it never fires")
+
+
+def _check_graph_rule(rule: Rule, effort: Effort) -> Report:
+    """The same on random graphs."""
+    examples, runs = 0, -(-effort.examples // effort.terms)
+    try:
+        for number, (before, fired) in enumerate(_fired_graphs(rule, effort)):
+            after = apply_graph_rewrite(before, fired)
+            found = graph_difference(before, after, rule.kind, effort.seed + number, runs)
+            if found is not None:
+                return Report(rule, examples, f"{found}\n{before}\n->\n{after}")
+            examples += runs
+    except RewriteError as problem:
+        return Report(rule, examples, str(problem))
+    return Report(rule, examples, None if examples else "it never fires")
+
+
+def _fired_graphs(rule: Rule, effort: Effort) -> Iterator[tuple[Graph, GraphRewrite]]:
+    """Graphs on which the rule fires, and one way in which it does."""
+    random = Random(effort.seed ^ crc32(rule.name.encode()))
+    found = 0
+    for _ in range(TRIES):
+        if found == effort.terms:
+            return
+        before = graph_subject(rule, random)
+        ways = [] if before is None else list(graph_rewrites(before, rule))
+        if before is not None and ways:
+            found += 1
+            yield before, random.choice(ways)
 
 
 def _fired(rule: Rule, terms: int, seed: int) -> Iterator[tuple[Definition, Rewrite]]:

@@ -76,7 +76,6 @@ REDUCTIONS = (
         types=("x: ?t[?m]",),
         when=("associative(?f)",),
         choose=("n: powers(?m)",),
-        kind=REASSOCIATING,
         doc="Elements that are not there are added until n divides.",
     ),
     Rule(
@@ -85,7 +84,6 @@ REDUCTIONS = (
         r"reduce(\a b -> map(?f, zip(a, b)), repeat(?n, ?z), transpose(?x))",
         types=("x: ?t[?n, ?m]",),
         when=("associative(?f)",),
-        kind=REASSOCIATING,
         doc="A reduction of each row is one reduction of columns, each added to all sums at once.",
     ),
     Rule(
@@ -93,7 +91,6 @@ REDUCTIONS = (
         r"reduce(\a b -> map(?f, zip(a, b)), repeat(?n, ?z), ?x)",
         r"map(reduce(?f, ?z), transpose(?x))",
         when=("associative(?f)",),
-        kind=REASSOCIATING,
         doc="And back: a sum of columns is a sum in each row.",
     ),
     Rule(
