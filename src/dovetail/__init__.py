@@ -5,7 +5,7 @@ The public names below are loaded on first use, so that ``import dovetail`` stay
     program      text                           -> Program
     load_target  name of a target, or its file  -> Target
     mappings     program, target                -> fits and misfits
-    compile      program, target                -> Kernel, a callable over arrays
+    compile      program or definition, target  -> Kernel, a callable over arrays
     verify       program, target                -> every element it computes, compared with the reference
 """
 

@@ -28,6 +28,7 @@ from dovetail.ir.certificate import Certificate
 from dovetail.ir.evaluate import evaluate
 from dovetail.ir.fill import fill
 from dovetail.ir.fit import MappingResult
+from dovetail.ir.functional.term import Definition
 from dovetail.ir.nest import Nest
 from dovetail.ir.parse import parse
 from dovetail.ir.plan import Plan
@@ -79,7 +80,7 @@ def mappings(
 
 
 def compile(
-    program: Program,
+    program: Program | Definition,
     target: str | Path | Target = "host",
     threads: int | None = None,
     constants: Mapping[str, object] | None = None,
@@ -88,9 +89,14 @@ def compile(
 ) -> Kernel | SimulatedKernel:
     """``program`` as a kernel: a callable over arrays, certified, or taken from the cache with its certificate.
 
-    A target without an [llvm] table is simulated: its kernels run on the simulator and count cycles.
+    A target without an [llvm] table is simulated: its kernels run on the simulator and count cycles. The instructions
+    of a definition's operations are then those that rules derive, without a ``plan`` that says otherwise.
     """
     machine = _target(target)
+    if isinstance(program, Definition):
+        if machine.llvm is None and plan is None:
+            return _derived(program, machine, constants)
+        program = _normalised(program)
     if machine.llvm is None:
         return _simulated(program, machine, constants, plan)
     threads = _threads(threads, machine)
@@ -132,8 +138,21 @@ def _simulated(
     return kernel
 
 
+def _derived(definition: Definition, target: Target, constants: Mapping[str, object] | None) -> SimulatedKernel:
+    """Rules are loaded when a definition is first mapped."""
+    kernel: SimulatedKernel = import_module("dovetail.simulated.derived").derived_kernel(definition, target)
+    kernel.bind(constants or {})
+    return kernel
+
+
+def _normalised(definition: Definition) -> Program:
+    """The program that a definition stands for."""
+    program: Program = import_module("dovetail.ir.functional.normalise").normalise(definition)
+    return program
+
+
 def verify(
-    program: Program,
+    program: Program | Definition,
     target: str | Path | Target = "host",
     threads: int | None = None,
     sizes: Mapping[str, int] | None = None,
@@ -141,6 +160,7 @@ def verify(
 ) -> Comparison:
     """Every element that the compiled ``program`` computes from small whole numbers, against the reference."""
     kernel = compile(program, target, threads)
+    program = kernel.program
     bound = bind_sizes(program, {}, sizes)
     arrays = fill(program, seed, bound)
     found = kernel(*(arrays[t.name] for t in program.inputs), sizes=bound or None)
