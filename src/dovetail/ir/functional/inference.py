@@ -18,7 +18,7 @@ from dovetail.base.dtypes import DTYPES, Kind
 from dovetail.base.errors import TermError
 from dovetail.ir.functional.patterns import PATTERNS, scalar_arity, scheme_of
 from dovetail.ir.functional.scalar_types import BOOL, arithmetic, result_type
-from dovetail.ir.functional.size_facts import Fact, failed, setting_facts
+from dovetail.ir.functional.size_facts import Fact, fails, setting_facts, too_small
 from dovetail.ir.functional.sizes import names_in, substitute
 from dovetail.ir.functional.solve import Clash, Equations
 from dovetail.ir.functional.special_types import SPECIAL
@@ -57,12 +57,12 @@ class Inference(Equations):
         self.metas: dict[str, Type] = {}
         self.at: dict[Path, Type] = {}
         self.pending: list[tuple[Path, Term, Callable[[bool], str | bool]]] = []
-        self.facts: list[tuple[Path, Term, Fact]] = []
+        self.facts: list[tuple[Path, Fact]] = []
         self.written: list[tuple[Path, Term, int | float, Type]] = []
         self.root: Term = Literal(None)
 
     def infer(self, term: Term, env: Env) -> Type:
-        """The type of ``term`` as far as it is known; paths of ``at`` begin here. ``?x`` in ``env`` is a meta's type."""
+        """The type of ``term`` as far as it is known; ``at`` is that of its parts; ``?x`` in ``env`` is a meta's."""
         self.root, self.at = term, {}
         self.metas |= {name[1:]: kind for name, kind in env.items() if name.startswith("?")}
         numbers = {name: Number(DTYPES["i64"]) for name in self.ranges}
@@ -87,10 +87,14 @@ class Inference(Equations):
             raise TermError(pretty(f"sizes {clash} differ"))
         for path, term, value, kind in self.written:
             self._check_number(path, term, value, self.known(kind))
-        for path, _, fact in self.facts:
-            wrong = failed(fact, self.resolve_size(fact.index), self.ranges)
-            if wrong is not None:
-                raise TermError(fact.what, where=place(self.root, path), why=pretty(wrong), hint=fact.hint)
+        for path, fact in self.facts:
+            if fails(self.resolve_size(fact.index), self.ranges):
+                shown = self.resolve_size(fact.shown)
+                ranges = ", ".join(
+                    f"{n} in {low}..{high}" for n, (low, high) in self.ranges.items() if n in shown.names()
+                )
+                why = pretty(fact.why.format(shown)) + (f", {ranges}" if ranges else "")
+                raise TermError(pretty(fact.what), where=place(self.root, path), why=why, hint=fact.hint)
 
     def typing(self, found: Type) -> Typing:
         """All that is known now; ``found`` is the type of the whole."""
@@ -213,10 +217,13 @@ class Inference(Equations):
             for row, setting in zip(row.settings, term.settings, strict=True)
             if isinstance(setting, Index)
         }
+        wrong = too_small(term, sizes)
+        if wrong is not None:
+            raise self.misuse(path, term, wrong)
         types: dict[str, Type] = {}
         params = tuple(self._renewed(param, types, sizes) for param in scheme[0])
         result = self._renewed(scheme[1], types, sizes)
-        self.facts += ((path, term, fact) for fact in setting_facts(term, sizes))
+        self.facts += ((path, fact) for fact in setting_facts(term, sizes))
         return params, result
 
     def _renewed(self, kind: Type, types: dict[str, Type], sizes: dict[str, Index]) -> Type:

@@ -13,39 +13,40 @@ from dovetail.ir.interval import Ranges, interval
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """``index >= 0``, or ``what`` is wrong, and ``why``: text with the value of ``index`` in it as ``{}``."""
+    """``index >= 0``, or ``what`` is wrong; ``why`` has ``shown`` in it as ``{}``."""
 
     index: Index
     what: str
     why: str
+    shown: Index
     hint: str | None = None
 
 
-def failed(fact: Fact, index: Index, ranges: Ranges) -> str | None:
-    """Why ``index >= 0`` is not so for some value in ``ranges``; None where it is so, or nothing is known."""
+def fails(index: Index, ranges: Ranges) -> bool:
+    """Whether ``index`` is negative for some value of the sizes; not where nothing is known of them."""
     if not is_solved(index):
-        return None
+        return False
     found = (index.const, index.const) if index.is_constant else interval(index, ranges)
-    if found is None or found[0] >= 0:
-        return None
-    return fact.why.format(index if not index.is_constant else index.const)
+    return found is not None and found[0] < 0
+
+
+def too_small(term: Pattern, sizes: Mapping[str, Index]) -> str | None:
+    """Which setting of a pattern is a number that it cannot be; ``sizes`` are its settings as its scheme names them."""
+    for name, least in _LEAST.get(term.name, {}).items():
+        value = sizes.get(f"?{name}")
+        if value is not None and value.is_constant and value.const < least:
+            return f"'{name}' of {term.name} is {value}, at least {least} is needed"
+    return None
 
 
 def setting_facts(term: Pattern, sizes: Mapping[str, Index]) -> Iterator[Fact]:
     """What the settings of a pattern with a scheme must satisfy; ``sizes`` are those of its scheme."""
-    for name, least in _LEAST.get(term.name, {}).items():
-        if f"?{name}" in sizes:
-            what = f"'{name}' of {term.name} is {sizes[f'?{name}']}"
-            yield Fact(sizes[f"?{name}"] - least, what, f"it must be {least} or more")
     if term.name == "slide":
         m, n = sizes["?m"], sizes["?n"]
-        yield Fact(
-            m - n, f"windows of {n} elements do not fit", "there are {} elements left over", "pad the data first"
-        )
-    if term.name == "slice":
-        last = sizes["?start"] + product(sizes["?count"] - 1, sizes["?step"])
-        if not sizes["?count"].is_constant or sizes["?count"].const > 0:
-            yield Fact(sizes["?m"] - 1 - last, f"element {last} does not exist", "the last element lies {} beyond")
+        yield Fact(m - n, f"windows of {n} elements do not fit", "there are {} elements", m, "pad the data first")
+    if term.name == "slice" and sizes["?count"] != constant(0):
+        last, m = sizes["?start"] + product(sizes["?count"] - 1, sizes["?step"]), sizes["?m"]
+        yield Fact(m - 1 - last, f"element {last} does not exist", "there are {} elements", m)
 
 
 def place_facts(places: Places, sizes: tuple[Index, ...], ranges: Ranges) -> Iterator[Fact]:
@@ -58,15 +59,15 @@ def place_facts(places: Places, sizes: tuple[Index, ...], ranges: Ranges) -> Ite
         if extent is None:
             return
         loops[loop.name] = (0, max(0, extent[1] - 1))
+    hint = "a condition: [loops where condition: indices]"
     for number, (index, size) in enumerate(zip(places.indices, sizes, strict=True)):
         found = interval(index, loops)
         if found is None or not index.is_affine:
             continue
-        hint = "a condition: [loops where condition: indices]"
-        what = f"index {index} of dimension {number}"
-        yield Fact(constant(found[0]), what, f"it begins at {found[0]}", hint)
+        what, why = f"index {index} of dimension {number}", "the size is {}"
+        yield Fact(constant(found[0]), f"{what} begins at {found[0]}", why, size, hint)
         if not index.names() & ranges.keys():
-            yield Fact(size - 1 - found[1], what, f"it reaches {found[1]}, the size is {size}", hint)
+            yield Fact(size - 1 - found[1], f"{what} reaches {found[1]}", why, size, hint)
 
 
 _LEAST = {

@@ -102,9 +102,9 @@ class Equations:
         if a == b:
             return None
         a, b = self.resolve_size(a), self.resolve_size(b)
-        for name, value in ((_new_name(a), b), (_new_name(b), a)):
-            if name and not _mentions(value, name):
-                self.sizes[name] = value
+        for name, other in ((_new_name(a), b), (_new_name(b), a)):
+            if name and not _mentions(other, name):
+                self.sizes[name] = other
                 return None
         difference = a - b
         if difference.is_constant:

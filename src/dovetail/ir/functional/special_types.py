@@ -79,7 +79,7 @@ def _view(inference: Inference, term: Pattern, path: Path, env: Env) -> Type:
     result = array(tuple(loop.extent for loop in places.loops), element)
     if term.args:
         inference.visit(term.args[0], (*path, 0), env, data)
-    inference.facts += ((path, term, fact) for fact in place_facts(places, sizes, inference.ranges))
+    inference.facts += ((path, fact) for fact in place_facts(places, sizes, inference.ranges))
     return result if term.args else Function((data,), result)
 
 
@@ -95,13 +95,43 @@ def _scatter(inference: Inference, term: Pattern, path: Path, env: Env) -> Type:
     if term.args:
         inference.visit(term.args[0], (*path, 0), env, data)
     extents = tuple(size for size in sizes if isinstance(size, Index))
-    inference.facts += ((path, term, fact) for fact in place_facts(places, extents, inference.ranges))
+    inference.facts += ((path, fact) for fact in place_facts(places, extents, inference.ranges))
     function = Combine(combine).function
     stored = element
     if function is not None:
         stored = _combined(inference, term, path, element, function)
     result = array(extents, stored)
     return result if term.args else Function((data,), result)
+
+
+def _steps(inference: Inference, term: Pattern, path: Path, env: Env) -> Type:
+    """From the arrays to what is written of each: an array over the places' loops. The arrays keep their types."""
+    _, *settings = term.settings
+    writes = [
+        (target.const, places)
+        for target, places in zip(settings[1::3], settings[2::3], strict=True)
+        if isinstance(target, Index) and isinstance(places, Places)
+    ]
+    if not writes:
+        raise inference.misuse(path, term, "steps that write nothing")
+    ranks = {target: len(places.indices) for target, places in writes}
+    if sorted(ranks) != list(range(len(ranks))):
+        raise inference.misuse(path, term, f"writes of arrays {', '.join(map(str, sorted(ranks)))}")
+    sizes = [tuple(inference.fresh_size() for _ in range(ranks[k])) for k in range(len(ranks))]
+    state = _one_or_all([array(extents, inference.fresh_type()) for extents in sizes])
+    loops = [tuple(loop.extent for loop in places.loops) for _, places in writes]
+    written = _one_or_all([array(extents, inference.fresh_type()) for extents in loops])
+    params = (Function(state.members if isinstance(state, Tuple) else (state,), written), state)
+    for target, places in writes:
+        inference.facts += ((path, fact) for fact in place_facts(places, sizes[target], inference.ranges))
+    for k in reversed(range(len(term.args))):
+        inference.visit(term.args[k], (*path, k), env, params[k])
+    rest = params[len(term.args) :]
+    return Function(rest, state) if rest else state
+
+
+def _one_or_all(types: list[Type]) -> Type:
+    return types[0] if len(types) == 1 else Tuple(tuple(types))
 
 
 def _combined(inference: Inference, term: Pattern, path: Path, element: Type, function: str) -> Type:
@@ -146,5 +176,6 @@ SPECIAL: dict[str, Callable[[Inference, Pattern, Path, Env], Type]] = {
     "get": _get,
     "view": _view,
     "scatter": _scatter,
+    "steps": _steps,
     "call": _call,
 }
