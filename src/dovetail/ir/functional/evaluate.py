@@ -20,6 +20,7 @@ from dovetail.ir.functional.inference import Typing
 from dovetail.ir.functional.patterns import missing
 from dovetail.ir.functional.rearrange import REARRANGE
 from dovetail.ir.functional.reductions import COMBINES, combined, dot, pair, products
+from dovetail.ir.functional.stepwise import in_steps
 from dovetail.ir.functional.term import Call, Definition, Lambda, Let, Literal, Pattern, Scalar, Term, Var
 from dovetail.ir.functional.type_errors import Path
 from dovetail.ir.functional.types import Function, Tuple, Type, array, shape
@@ -162,6 +163,9 @@ class _Evaluator:
             return _arithmetic(term.function, tuple(_numbers(arg) for arg in args), element_type(result))
         if term.name == "map":
             return self.map(_function(args[0]), _data(args[1]), depth)
+        if term.name == "steps":
+            changes = lambda state: _data(self.apply(_function(args[0]), (state,), depth))  # noqa: E731
+            return in_steps(term.settings, changes, _data(args[1]), depth, self.sizes)
         if term.name in ("reduce", "scan"):
             return self.fold(term.name, _function(args[0]), _data(args[1]), _data(args[2]), depth)
         return REARRANGE[term.name](term.settings, tuple(map(_data, args)), depth, self.sizes)

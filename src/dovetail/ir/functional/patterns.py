@@ -19,7 +19,10 @@ from dovetail.ir.primitives import PRIMITIVES
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """``kind`` is size, number (not negative), memory, combine (``=``, ``+=``, ...), places, or sizes: several."""
+    """``kind`` is size, number (not negative), memory, combine (``=``, ``+=``, ...), places; several: sizes, writes.
+
+    A write is a combine, the number of the array that is written, and places; the first loops of these are the steps.
+    """
 
     name: str
     kind: str
@@ -57,7 +60,9 @@ PATTERNS = {
         _row("transpose", "", "x", "?a[?m, ?n] -> ?a[?n, ?m]", "the two outermost dimensions swapped"),
         _row("pad", "left right", "z x", "(?a, ?a[?n]) -> ?a[?n + ?left + ?right]", "z before and after the elements"),
         _row("to", "memory:memory", "x", "?a -> ?a", "a stored copy in a memory"),
-        _row("call", "instruction:memory", "f x", "", "f of the terms, done by an instruction of a machine", several=True),
+        _row(
+            "call", "instruction:memory", "f x", "", "f of the terms, done by an instruction of a machine", several=True
+        ),
         _row("tuple", "", "a", "", "several values side by side", several=True),
         _row("get", "k:number", "t", "", "member k of a tuple"),
         _row("array", "", "e", "", "values of one type as an array", several=True),
@@ -66,6 +71,7 @@ PATTERNS = {
         _row("slice", "start count step", "x", "?a[?m] -> ?a[?count]", "count elements from start on, step apart"),
         _row("view", "places:places", "x", "", "elements at places: none where a condition is false"),
         _row("scatter", "combine:combine sizes:sizes places:places", "x", "", "elements combined at places"),
+        _row("steps", "loops:number writes:writes", "f s", "", "arrays changed in place, step by step"),
     )
 }
 

@@ -99,7 +99,7 @@ def _view(settings: tuple[Setting, ...], args: tuple[Value, ...], depth: int, si
 
     def taken(data: Data) -> Data:
         extents = data.values.shape[depth : depth + len(places.indices)]
-        indices, inside = _places(places, extents, sizes)
+        indices, inside = places_at(places, extents, sizes)
         at = (slice(None),) * depth + tuple(indices)
         values = data.values[at] if 0 not in extents else np.zeros((), data.values.dtype)
         rest = data.values.shape[depth + len(extents) :]
@@ -122,7 +122,7 @@ def _scatter(settings: tuple[Setting, ...], args: tuple[Value, ...], depth: int,
     def put(data: Data) -> Data:
         data = data if function is None else as_type(data, compute_type(data.dtype))
         loops = len(places.loops)
-        indices, inside = _places(places, shape, sizes)
+        indices, inside = places_at(places, shape, sizes)
         values = np.moveaxis(data.values, range(depth, depth + loops), range(loops))
         there = np.broadcast_to(True if data.there is None else data.there, data.values.shape)
         there = np.moveaxis(there, range(depth, depth + loops), range(loops))
@@ -142,7 +142,7 @@ def _scatter(settings: tuple[Setting, ...], args: tuple[Value, ...], depth: int,
     return each(args[0], put)
 
 
-def _places(places: Places, extents: tuple[int, ...], sizes: Sizes) -> tuple[list[IntArray], Bools]:
+def places_at(places: Places, extents: tuple[int, ...], sizes: Sizes) -> tuple[list[IntArray], Bools]:
     """Indices at every point of the loops, kept inside ``extents``, and where the point is there."""
     shape = tuple(loop.extent.evaluate(sizes) for loop in places.loops)
     grid = np.indices(shape, np.int64)

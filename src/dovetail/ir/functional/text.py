@@ -226,6 +226,8 @@ class TermReader(TypeReader):
             while self.tokens[self.at + 1].text != "[" and self.accept(","):
                 found.append(self.size())
             return found
+        if row.kind == "writes":
+            return self.writes()
         if row.kind in ("size", "number"):
             return [self.size()]
         if self.here.kind == "meta":
@@ -248,6 +250,21 @@ class TermReader(TypeReader):
         if text not in ("=", "+=", "*=", "max=", "min="):
             raise self.error("expected one of = += *= max= min=", token)
         return text
+
+    def writes(self) -> list[Setting]:
+        """``=, 0, [t<8: t + 1], +=, 1, [t<8: 0]``: how, which array, and where."""
+        found: list[Setting] = []
+        while not found or (self.more_writes() and self.accept(",")):
+            found.append(self.combine())
+            self.expect(",")
+            found.append(self.size())
+            self.expect(",")
+            found.append(self.places())
+        return found
+
+    def more_writes(self) -> bool:
+        after = [token.text for token in self.tokens[self.at + 1 : self.at + 3]]
+        return after[:1] in (["="], ["+="], ["*="]) or after in (["max", "="], ["min", "="])
 
     def places(self) -> Places:
         self.expect("[")
