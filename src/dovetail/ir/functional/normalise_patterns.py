@@ -98,8 +98,8 @@ def _pad(evaluation: Evaluation, settings: Settings, args: Values) -> Value:
 
     def at(index: Index) -> Value:
         place = index - left
-        where = (Condition(place),) if left != constant(0) else ()
-        where += (Condition(source.size - 1 - place),) if right != constant(0) else ()
+        below = (Condition(place),) if left != constant(0) else ()
+        where = (*below, Condition(source.size - 1 - place)) if right != constant(0) else below
         with evaluation.store.assuming(where):
             inner = source.at(place)
         return _either(where, inner, value)

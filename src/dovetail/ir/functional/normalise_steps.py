@@ -60,6 +60,8 @@ def steps(evaluation: Evaluation, settings: Settings, args: tuple[Value, ...]) -
     function, start = args
     state = start.members if isinstance(start, Tuple) else (start,)
     held = tuple(_held(evaluation, value) for value in state)
+    for value in held:
+        store.present.pop(value.tensor, None)
     found = evaluation.apply(function, held)
     contributions = found.members if isinstance(found, Tuple) else (found,)
     assert isinstance(count, Index) and len(rows) == 3 * len(contributions)

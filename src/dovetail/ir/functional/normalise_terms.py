@@ -116,9 +116,9 @@ class Evaluation:
             case Scalar(function, (a, b)) if function in _COMBINES and {a, b} == pair:
                 return _COMBINES[function], 0
             case Pattern("map", (), (inner, Pattern("zip", (), (a, b)))) if {a, b} == pair:
-                function = self.value(inner, env) if isinstance(inner, Scalar | Lambda) else None
-                if isinstance(function, Closure) and function.combine is not None:
-                    return function.combine[0], function.combine[1] + 1
+                lifted = self.value(inner, env) if isinstance(inner, Scalar | Lambda) else None
+                if isinstance(lifted, Closure) and lifted.combine is not None:
+                    return lifted.combine[0], lifted.combine[1] + 1
         return None
 
     # -- scalar arithmetic
