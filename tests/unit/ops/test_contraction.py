@@ -56,8 +56,8 @@ def test_dense_is_a_product_and_a_bias() -> None:
 
 
 def test_halves_are_summed_in_floats() -> None:
-    x, w = np.full((1, 4096), 1, np.float16), np.full((1, 4096), 1, np.float16)
-    assert apply("dense", x, w) == 4096
+    x, w, b = np.ones((1, 2049), np.float16), np.ones((1, 2049), np.float16), np.ones(1, np.float16)
+    assert apply("dense", x, w, b) == 2050, "2049 is no float16, 2050 is"
 
 
 @pytest.mark.parametrize("c", [(), (1,), (5,), (3, 1), (3, 5)])

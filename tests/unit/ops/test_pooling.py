@@ -12,6 +12,7 @@ from tests.unit.ops.single import Array, apply, apply_sized, whole
 Ints = tuple[int, ...]
 CASES: list[tuple[Ints, dict[str, Ints]]] = [
     ((1, 2, 9), {"kernel": (3,)}),
+    ((1, 1, 5), {"kernel": (2,), "strides": (3,), "pads": (0, 1)}),
     ((2, 3, 7, 8), {"kernel": (2, 3), "strides": (2, 2)}),
     ((1, 2, 7, 7), {"kernel": (3, 3), "strides": (2, 2), "pads": (1, 1, 1, 1)}),
     ((1, 2, 8, 9), {"kernel": (3, 2), "strides": (3, 2), "pads": (1, 0, 1, 1), "dilations": (2, 1)}),

@@ -75,6 +75,21 @@ def test_loops_give_way_to_values_of_the_same_name() -> None:
     np.testing.assert_array_equal(evaluate_program(program, {"d0": a, "l": b})["i"], a @ b)
 
 
+def test_scans_side_by_side_stay_apart() -> None:
+    graph = parse(
+        """graph g(x: i32[5]) -> (y)
+             a = scan(x) {scanned = 1} do graph f(e: i32[]) -> (n) n = neg(e) end
+             y = scan(a, a) {scanned = 1, reverse = 1} do graph f(e: i32[], a: i32[5]) -> (n)
+               t = reduce_sum(a) {keepdims = 0}
+               n = add(e, t)
+             end"""
+    )
+    program = graph_program(graph, OPERATORS)
+    verify_program(program)
+    x = np.arange(5, dtype=np.int32)
+    np.testing.assert_array_equal(evaluate_program(program, {"x": x})["y"], -x - x.sum())
+
+
 def test_recurrences_side_by_side_stay_apart() -> None:
     graph = parse("graph g(x: i32[5]) -> (y) s = cumsum(x) y = cumsum(s) {reverse = 1}")
     program = graph_program(graph, OPERATORS)

@@ -144,6 +144,7 @@ def test_pad_is_that_of_numpy(mode: str, around: tuple[Ints, Ints]) -> None:
 def test_padding_keeps_the_sign_of_zero_and_carries_sizes() -> None:
     x = np.array([-0.0, 1], np.float32)
     assert np.signbit(apply("pad", x, pads=(1, 1))).tolist() == [False, True, False, False]
+    assert np.signbit(apply("pad", x, pads=(1, 1), value=-0.0)).tolist() == [True, True, False, True]
     np.testing.assert_array_equal(apply_sized("pad", 2, x, pads=(1, 2)), [0, 0, 1, 0, 0])
     with pytest.raises(OperatorError, match="not that long"):
         apply("pad", x, pads=(2, 0), mode="reflect")

@@ -15,6 +15,7 @@ from dovetail.ir.graph.graph import Type
 from dovetail.ir.graph.operator import Array, operator
 from dovetail.ir.graph.parse import parse
 from dovetail.ir.graph.verify import verify
+from dovetail.ir.program import Combine
 from dovetail.ops.region import graph_program
 from dovetail.ops.table import OPERATORS
 
@@ -50,6 +51,9 @@ def test_scan_carries_a_state_from_step_to_step(steps: int, reverse: bool) -> No
         states[t] = state
     np.testing.assert_array_equal(found["last"], state)
     np.testing.assert_array_equal(found["all"], states)
+    joined = evaluate_program(graph_program(graph, OPERATORS), {"x": x, "h": h, "w": w, "r": r}, {"T": steps})
+    np.testing.assert_array_equal(joined["last"], state)
+    np.testing.assert_array_equal(joined["all"], states)
 
 
 def test_scan_can_count_its_steps_itself() -> None:
@@ -85,7 +89,10 @@ def test_a_state_that_a_sum_makes_is_carried() -> None:
     h, w = drawn(2), drawn(2, 2)
     expected = w @ (w @ (w @ h))
     np.testing.assert_array_equal(evaluate(graph, OPERATORS, {"h": h, "w": w})["y"], expected)
-    np.testing.assert_array_equal(evaluate_program(graph_program(graph, OPERATORS), {"h": h, "w": w})["y"], expected)
+    program = graph_program(graph, OPERATORS)
+    np.testing.assert_array_equal(evaluate_program(program, {"h": h, "w": w})["y"], expected)
+    set_or_summed = {(s.out.tensor, s.combine is Combine.SET) for s in program.statements}
+    assert len({tensor for tensor, _ in set_or_summed}) == len(set_or_summed)
 
 
 def test_a_host_operator_is_run_by_its_own_function() -> None:
