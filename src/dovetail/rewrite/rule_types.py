@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dovetail.base.errors import RuleError, TermError
 from dovetail.ir.functional.inference import Inference
+from dovetail.ir.functional.type_errors import pretty
 from dovetail.rewrite.graph_rule import compiled_graph_rule
 from dovetail.rewrite.rule import RESULT, Rule, at, compiled
 
@@ -27,8 +28,14 @@ def check_types(rule: Rule) -> None:
     except TermError as problem:
         raise at(rule, "before", problem) from None
     try:
+        sizes = inference.open_sizes()
         inference.demand(before, inference.infer(read.after, {}), "the two sides have different types")
         inference.settle()
+        narrowed = inference.narrowed(sizes)
+        if narrowed is not None:
+            what, other = pretty(f"{narrowed[0]}\0{narrowed[1]}").split("\0")
+            hint = f"say in 'types' that {what} is {other}, if the rule is for that only"
+            raise TermError(f"the two sides have one type only where {what} is {other}", hint=hint)
     except TermError as problem:
         raise RuleError(
             problem.what,

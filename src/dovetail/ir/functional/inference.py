@@ -20,11 +20,11 @@ from dovetail.ir.functional.patterns import PATTERNS, scalar_arity, scheme_of
 from dovetail.ir.functional.scalar_types import BOOL, arithmetic, result_type
 from dovetail.ir.functional.size_facts import Fact, fails, setting_facts, too_small
 from dovetail.ir.functional.sizes import names_in, substitute
-from dovetail.ir.functional.solve import Clash, Equations
+from dovetail.ir.functional.solve import Clash, Equations, plain_unknown
 from dovetail.ir.functional.special_types import SPECIAL
 from dovetail.ir.functional.term import Call, Lambda, Let, Literal, Meta, Pattern, Scalar, Term, Var
 from dovetail.ir.functional.type_errors import Path, explain, misuse, place, pretty
-from dovetail.ir.functional.types import Array, Function, Type, Unknown
+from dovetail.ir.functional.types import Array, Function, Tuple, Type, Unknown
 from dovetail.ir.functional.types import Scalar as Number
 from dovetail.ir.index import Index, variable
 from dovetail.ir.program import Size
@@ -73,6 +73,21 @@ class Inference(Equations):
         clash = self.equate(left, right)
         if clash is not None:
             raise explain(what, None, self.resolve(left), self.resolve(right), clash)
+
+    def open_sizes(self) -> tuple[Index, ...]:
+        """Sizes in the types of metas that can still be anything."""
+        sizes = (size for kind in self.metas.values() for size in _sizes_in(self.resolve(kind)))
+        return tuple(dict.fromkeys(size for size in sizes if plain_unknown(size)))
+
+    def narrowed(self, sizes: tuple[Index, ...]) -> tuple[Index, Index] | None:
+        """Two of ``sizes``, which could be anything, that have become equal, or one and the number it has become."""
+        seen: dict[Index, Index] = {}
+        for size in sizes:
+            now = self.resolve_size(size)
+            if now.is_constant or now in seen:
+                return size, seen.get(now, now)
+            seen[now] = size
+        return None
 
     def settle(self) -> None:
         """Give numbers that met no type one of their own, and check all that had to wait."""
@@ -290,3 +305,15 @@ def unknown_sizes(size: Index) -> tuple[str, ...]:
     """The unknown names in a size, also those in products and quotients."""
     inside = {part for name in size.names() for part in names_in(name)}
     return tuple(sorted(name for name in inside if "?" in name))
+
+
+def _sizes_in(kind: Type) -> list[Index]:
+    """The sizes in a type, also those in parameters and members."""
+    match kind:
+        case Array(size, element):
+            return [size, *_sizes_in(element)]
+        case Tuple(members):
+            return [size for member in members for size in _sizes_in(member)]
+        case Function(params, result):
+            return [size for part in (*params, result) for size in _sizes_in(part)]
+    return []

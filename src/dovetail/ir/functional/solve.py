@@ -204,12 +204,18 @@ def _solutions(difference: Index) -> list[tuple[str, Index | None]]:
     return [(name, value) for *_, name, value in sorted(found, key=lambda f: f[:3])]
 
 
-def _new_name(size: Index) -> str | None:
-    """The name of a size that is one unknown, made here, and nothing else."""
+def plain_unknown(size: Index) -> str | None:
+    """The name of a size that is one unknown and nothing else."""
     if len(size.terms) != 1 or size.const:
         return None
     ((atom, factor),) = size.terms
-    return atom if factor == 1 and isinstance(atom, str) and atom.startswith("?_") and " " not in atom else None
+    return atom if factor == 1 and isinstance(atom, str) and atom.startswith("?") and " " not in atom else None
+
+
+def _new_name(size: Index) -> str | None:
+    """The name of a size that is one unknown, made here, and nothing else."""
+    name = plain_unknown(size)
+    return name if name is not None and name.startswith("?_") else None
 
 
 def _mentions(index: Index, name: str) -> bool:
