@@ -49,25 +49,22 @@ def setting_facts(term: Pattern, sizes: Mapping[str, Index]) -> Iterator[Fact]:
         yield Fact(m - 1 - last, f"element {last} does not exist", "there are {} elements", m)
 
 
-def place_facts(places: Places, sizes: tuple[Index, ...], ranges: Ranges) -> Iterator[Fact]:
+def place_facts(places: Places, sizes: tuple[Index, ...]) -> Iterator[Fact]:
     """That the elements at ``places`` exist where no condition is there to say so; ``sizes`` are the array's."""
-    if places.where:
+    if places.where or any(loop.extent == constant(0) for loop in places.loops):
         return
-    loops = {**ranges}
-    for loop in places.loops:
-        extent = interval(loop.extent, ranges)
-        if extent is None:
-            return
-        loops[loop.name] = (0, max(0, extent[1] - 1))
+    last = {loop.name: loop.extent - 1 for loop in places.loops}
     hint = "a condition: [loops where condition: indices]"
     for number, (index, size) in enumerate(zip(places.indices, sizes, strict=True)):
-        found = interval(index, loops)
-        if found is None or not index.is_affine:
+        if not index.is_affine:
             continue
+        least, most = (
+            index.substitute({n: end if (index.coefficient(n) > 0) == up else constant(0) for n, end in last.items()})
+            for up in (False, True)
+        )
         what, why = f"index {index} of dimension {number}", "the size is {}"
-        yield Fact(constant(found[0]), f"{what} begins at {found[0]}", why, size, hint)
-        if not index.names() & ranges.keys():
-            yield Fact(size - 1 - found[1], f"{what} reaches {found[1]}", why, size, hint)
+        yield Fact(least, f"{what} begins at {least}", why, size, hint)
+        yield Fact(size - 1 - most, f"{what} reaches {most}", why, size, hint)
 
 
 _LEAST = {
