@@ -1,0 +1,107 @@
+"""Other algorithms for the same program, and the choice among them by what each would cost.
+
+A rule that fires on the program's term gives a form of it: windows that are stored first (im2col), Winograd's, or one
+of the user's own rules. The first form is always the program as it is; another is taken only when the estimate, which
+is the scheduler's own for the machine at hand, finds it faster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from dovetail.ir.functional.normalise import normalise
+from dovetail.ir.functional.raise_program import raise_program
+from dovetail.ir.functional.term import Definition
+from dovetail.ir.program import Program, Statement
+from dovetail.rewrite.apply import everywhere
+from dovetail.rewrite.derivation import Derivation, Step
+from dovetail.rewrite.rule import Rule
+from dovetail.rewrite.tables.convolution import CONVOLUTION
+
+DIRECT = "direct"
+GAIN = 1.05
+"""How much faster another form must seem: estimates are not better than this."""
+Estimate = Callable[[Program], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One algorithm: the rule that gives it, and the program it is."""
+
+    name: str
+    program: Program
+    derivation: Derivation | None = None
+
+    @property
+    def kind(self) -> str:
+        return "bit-exact" if self.derivation is None else self.derivation.kind
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The form that was taken, and what each that was looked at would cost."""
+
+    form: Form
+    costs: tuple[tuple[str, float], ...]
+
+
+def choose(
+    program: Program, estimate: Estimate, relaxed: bool = False, rules: tuple[Rule, ...] = (), least: float = 0.0
+) -> Choice:
+    """The form of ``program`` that costs least; ``least`` is what its arithmetic alone costs at the machine's best.
+
+    Only ``relaxed`` forms do less arithmetic: others are not looked at where the direct one is close to that.
+    """
+    best = Form(DIRECT, program)
+    if not rules and not has_windows(program):
+        return Choice(best, ())
+    costs = {DIRECT: estimate(program)}
+    lowest = costs[DIRECT]
+    worthwhile = lowest > GAIN * least
+    for form in forms(program, relaxed, rules, worthwhile):
+        costs[form.name] = estimate(form.program)
+        if costs[form.name] * GAIN < costs[DIRECT] and costs[form.name] < lowest:
+            best, lowest = form, costs[form.name]
+    return Choice(best, tuple(costs.items()))
+
+
+def forms(
+    program: Program, relaxed: bool = False, rules: tuple[Rule, ...] = (), same_work: bool = True
+) -> Iterator[Form]:
+    """Every other form of ``program`` that a rule gives; without ``same_work`` only those of relaxed rules."""
+    wanted = [
+        rule for rule in (*CONVOLUTION, *rules) if (relaxed if rule.kind == "relaxed" else same_work or rule in rules)
+    ]
+    if not wanted or any(_is_indirect(statement) for statement in program.statements):
+        return
+    definition = raise_program(program)
+    for rule in wanted:
+        derivation = _derived(definition, rule)
+        if derivation is not None:
+            yield Form(rule.name, normalise(derivation.end), derivation)
+
+
+def has_windows(program: Program) -> bool:
+    """Whether a statement sums over windows: an index of what it reads has a loop of its result and one it sums over."""
+    return any(_has_windows(statement) for statement in program.statements)
+
+
+def _has_windows(statement: Statement) -> bool:
+    summed = {loop.name for loop in statement.reduced}
+    indices = (index.names() for access in statement.reads() for index in access.indices)
+    return bool(summed) and any(names & summed and names - summed for names in indices)
+
+
+def _is_indirect(statement: Statement) -> bool:
+    accesses = (statement.out, *statement.reads())
+    return any(index.is_indirect for access in accesses for index in access.indices)
+
+
+def _derived(definition: Definition, rule: Rule) -> Derivation | None:
+    """The rule wherever it fires first, outermost first; None where it does not fire."""
+    found = next(everywhere(definition, rule), None)
+    if found is None:
+        return None
+    step = Step(rule.name, rule.kind, found.at, found.before, found.after, found.whole.term, found.chosen)
+    return Derivation(definition, (step,))
