@@ -141,3 +141,12 @@ def test_sizes_multiply_out_and_cancel() -> None:
     rest = parse_size("?m // ?n + 2 * (?m % ?n)")
     assert substitute(rest, {"?m": constant(14), "?n": constant(4)}) == constant(3 + 2 * 2)
     assert parse_size(str(rest)) == rest
+
+
+def test_sizes_that_could_be_anything_are_kept_apart() -> None:
+    inference = Inference()
+    before = inference.infer(parse_term("transpose(?x)"), {})
+    sizes = inference.open_sizes()
+    assert len(sizes) == 2 and inference.narrowed(sizes) is None
+    inference.demand(before, inference.infer(parse_term("?x"), {}), "the sides differ")
+    assert inference.narrowed(sizes) is not None
