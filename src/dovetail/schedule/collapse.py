@@ -16,6 +16,7 @@ from dovetail.ir.expr import Expr, Position, Read, rebuild, walk
 from dovetail.ir.index import Access, Condition, Index, affine, constant, variable
 from dovetail.ir.program import Combine, Loop, Program, Statement, Tensor
 from dovetail.schedule.empty import without_empty_statements
+from dovetail.schedule.facts import is_contraction
 from dovetail.schedule.strided import gather_strided
 from dovetail.schedule.sums import with_wide_sums
 
@@ -26,6 +27,8 @@ def collapse(program: Program) -> Program:
     program = _without_unit_loops(program)
     program = gather_strided(_without_unit_dimensions(program))
     while (pair := _joinable(program)) is not None:
+        program = _joined(program, *pair)
+    while (pair := _joinable_in_one(program)) is not None:
         program = _joined(program, *pair)
     return program
 
@@ -80,6 +83,37 @@ def _joinable(program: Program) -> tuple[Joint, Names] | None:
             if found is not None and number in found[1]:
                 return found
     return None
+
+
+def _joinable_in_one(program: Program) -> tuple[Joint, Names] | None:
+    """A pair of loops of a sum of products, whose tensors nobody else walks with loops of their own in both dimensions.
+
+    for i<8: t[i, 0] = x[i]                            for i<8: t[2*i] = x[i]
+    for i<8: t[i, 1] = z[i]                       ->   for i<8: t[2*i + 1] = z[i]
+    for i<8, j<2, k<9: y[i, j, k] += t[i, j] * w[k]    for i<16, k<9: y[i, k] += t[i] * w[k]
+    """
+    for number, statement in enumerate(program.statements):
+        for d in range(len(statement.out.indices) - 1 if is_contraction(statement) else 0):
+            loops = _pair(statement, statement.out, d)
+            joint = None if loops is None else _grow(program, number, *loops, {})
+            if loops is None or not joint or not _is_free(program, number, joint):
+                continue
+            if all(_whole(program, tensor, at, statement, loops) for tensor, at in joint.items()):
+                return joint, {number: loops}
+    return None
+
+
+def _is_free(program: Program, number: int, joint: Joint) -> bool:
+    """Everybody but one statement has a fixed place in one of the two dimensions."""
+    for other, statement in enumerate(program.statements):
+        for access in _direct(statement):
+            d = joint.get(access.tensor)
+            if d is None or other == number:
+                continue
+            places = access.indices[d : d + 2]
+            if not all(i.is_affine for i in places) or not any(i.is_constant for i in places):
+                return False
+    return len(program.statements) > 1
 
 
 def _close(program: Program, joint: Joint, names: Names) -> tuple[Joint, Names] | None:
@@ -173,16 +207,18 @@ def _joined(program: Program, joint: Joint, names: Names) -> Program:
     for number, statement in enumerate(program.statements):
         if number in names:
             statement = _joined_statement(statement, joint, *names[number])
-        elif _is_copy(statement, joint):
-            d = joint[statement.out.tensor]
-            flat = _flattened(statement.out, d, program.tensor(statement.out.tensor).shape[d + 1].const)
-            statement = replace(statement, out=flat)
+        else:
+            statement = _map_accesses(statement, lambda a: _flattened(program, a, joint))
         statements.append(statement)
     return replace(program, tensors=tensors, statements=tuple(statements))
 
 
-def _flattened(access: Access, d: int, extent: int) -> Access:
-    merged = access.indices[d] * extent + access.indices[d + 1]
+def _flattened(program: Program, access: Access, joint: Joint) -> Access:
+    """The same place, where two dimensions of its tensor are one."""
+    d = joint.get(access.tensor)
+    if d is None:
+        return access
+    merged = access.indices[d] * program.tensor(access.tensor).shape[d + 1].const + access.indices[d + 1]
     return Access(access.tensor, (*access.indices[:d], merged, *access.indices[d + 2 :]))
 
 

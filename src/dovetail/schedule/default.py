@@ -8,6 +8,7 @@ from math import ceil, prod
 from dovetail.ir.fit import Fit
 from dovetail.ir.plan import Case, Hold, Leaf, Plan, PlanNode, Tile
 from dovetail.ir.program import Combine, Program, Role
+from dovetail.schedule.bundles import Bundle, BundleRun, bundle_run
 from dovetail.schedule.facts import Facts, facts_of
 from dovetail.schedule.fusion import Followers, followers_of
 from dovetail.schedule.machine import Machine, machine_of
@@ -50,7 +51,7 @@ def _plan(program: Program, target: Target, threads: int, tile_fits: tuple[Fit, 
         if program.statements[group[0]].seq:
             nodes.append(planner.sequence(group))
         elif group[0] not in planner.done:
-            nodes += planner.rows(group[0]) or planner.statement(group[0])
+            nodes += planner.bundles(group[0]) or planner.rows(group[0]) or planner.statement(group[0])
     return Plan(tuple(nodes), tuple(planner.holds), note="analytic model")
 
 
@@ -168,6 +169,66 @@ class _Planner:
             if all(use.stride(name) in (0, 1) for use in (facts.out, *facts.reads)):
                 return name, self.machine.lane_counts(facts)[0]
         return "", 1
+
+    # -- statements that make a tensor part by part
+
+    def bundles(self, number: int) -> list[PlanNode]:
+        """Bundles under the loops that they share; what only passes between them stays with the unit that made it."""
+        run = bundle_run(self.program, number, self.done)
+        if run is None:
+            return []
+        lanes = [self.bundle_lanes(bundle) for bundle in run.bundles]
+        shared = [names for names in run.shared if all(n != lane for n, (lane, _) in zip(names, lanes, strict=True))]
+        if not shared:
+            return []
+        body: list[PlanNode] = []
+        points = 0
+        for position, (bundle, (lane, width)) in enumerate(zip(run.bundles, lanes, strict=True)):
+            facts = facts_of(self.program, bundle.numbers[0])
+            points += facts.points * len(bundle.numbers)
+            self.done |= set(bundle.numbers)
+            body += self.bundle(bundle, facts, lane, width, {names[position] for names in shared})
+        return [self.shared_tiles(run, shared, tuple(body), points)]
+
+    def bundle(self, bundle: Bundle, facts: Facts, lane: str, width: int, around: set[str]) -> tuple[PlanNode, ...]:
+        """Tiles over the loops that are left, one by one, and vector by vector along the lanes."""
+        leaves = zip(bundle.numbers, bundle.names, strict=True)
+        node: tuple[PlanNode, ...] = tuple(Leaf(n, names.get(lane, ""), width) for n, names in leaves)
+        rest = [loop for loop in facts.extents if loop not in around and loop != lane]
+        for loop in reversed([*rest, *([lane] if lane else [])]):
+            node = (Tile(self.name(loop), bundle.pairs(loop), width if loop == lane else 1, node),)
+        return node
+
+    def shared_tiles(
+        self, run: BundleRun, shared: list[tuple[str, ...]], body: tuple[PlanNode, ...], points: int
+    ) -> PlanNode:
+        """The tiles around all bundles; units share the first that has a part for each of them."""
+        extents = facts_of(self.program, run.bundles[0].numbers[0]).extents
+        first = next((n for n in shared if extents[n[0]] >= self.threads), max(shared, key=lambda n: extents[n[0]]))
+        order = [first, *(names for names in shared if names is not first)]
+        held = tuple(Hold(t, self.target.main.name) for t in run.scratch)
+        for names in reversed(order):
+            pairs = tuple(p for bundle, name in zip(run.bundles, names, strict=True) for p in bundle.pairs(name))
+            unit = self.unit_for(points) if names is first else ""
+            body = (Tile(self.name(names[0]), pairs, 1, body, unit, holds=held),)
+            held = ()
+        return body[0]
+
+    def bundle_lanes(self, bundle: Bundle) -> tuple[str, int]:
+        """Lanes along memory: of all that is read and written, or else of what is read, or of the result."""
+        every = [facts_of(self.program, n) for n in bundle.numbers]
+        width = min(self.machine.lane_counts(f)[0] for f in every)
+        choices: list[tuple[int, str]] = []
+        for name in every[0].kept:
+            own = [names[name] for names in bundle.names]
+            strides = {use.stride(n) for f, n in zip(every, own, strict=True) for use in f.reads}
+            guarded = any(n in f.guarded | f.uncountable for f, n in zip(every, own, strict=True))
+            if guarded or None in strides or every[0].extents[name] < width or not every[0].out.stride(name):
+                continue
+            read, written = strides <= {0, 1}, every[0].out.stride(name) == 1
+            if read or written:
+                choices.append((2 * read + written, name))
+        return (max(choices)[1], width) if choices and width > 1 else ("", 1)
 
     # -- statements without a reduction, or that scatter
 

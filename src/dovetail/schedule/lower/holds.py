@@ -248,7 +248,7 @@ def _memory(
 ) -> tuple[Node, ...]:
     written = [leaf for child in body for leaf in _leaves(child) if _writes(shop, leaf, hold.tensor)]
     if written:
-        return _scratch(shop, hold, written[0], rest, body, state, lower)
+        return _scratch(shop, hold, written, rest, body, state, lower)
     base, extents, filled = _read_region(shop, hold.tensor, body, state)
     shape = held_shape(hold.digits, extents, state)
     buffer = Buffer(shop.fresh("h"), hold.memory, shop.dtypes[hold.tensor], shape, tensor=hold.tensor)
@@ -273,14 +273,15 @@ def _writes(shop: Workshop, leaf: Leaf, tensor: str) -> bool:
 def _scratch(
     shop: Workshop,
     hold: Hold,
-    writer: Leaf,
+    writers: list[Leaf],
     rest: tuple[Hold, ...],
     body: tuple[PlanNode, ...],
     state: State,
     lower: Lower,
 ) -> tuple[Node, ...]:
     """A temporary that only ``body`` sees: as much of it as is alive at once."""
-    base, extents, _ = _region(writer.statement, shop.statements[writer.statement].out, state)
+    regions = [_region(leaf.statement, shop.statements[leaf.statement].out, state) for leaf in writers]
+    base, extents = _hull(hold.tensor, regions)
     digits = hold.digits or tuple(Digit(d) for d in range(len(base)))
     shape = held_shape(digits, extents, state)
     buffer = Buffer(shop.fresh("h"), hold.memory, shop.dtypes[hold.tensor], shape, tensor=hold.tensor)
@@ -289,6 +290,26 @@ def _scratch(
         [buffer],
         enter_holds(shop, rest, body, state.with_held(hold.tensor, InMemory(buffer.name, base, digits)), lower),
     )
+
+
+def _hull(tensor: str, regions: list[Region]) -> tuple[tuple[Index, ...], tuple[Index, ...]]:
+    """The first element, and how many there is room for, of all regions together."""
+    base, extents, _ = regions[0]
+    for other, reach, _ in regions[1:]:
+        parts = [_both(tensor, *part) for part in zip(base, extents, other, reach, strict=True)]
+        base, extents = tuple(first for first, _ in parts), tuple(room for _, room in parts)
+    return base, extents
+
+
+def _both(tensor: str, first: Index, extent: Index, other: Index, reach: Index) -> tuple[Index, Index]:
+    """One stretch of a dimension around two."""
+    gap = other - first
+    if gap == constant(0) and extent == reach:
+        return first, extent
+    if not (gap.is_constant and extent.is_constant and reach.is_constant):
+        raise PlanError(f"'{tensor}' cannot be held: its parts are no fixed distance apart", why=f"{first}, {other}")
+    low, high = min(0, gap.const), max(extent.const, gap.const + reach.const)
+    return first + low, constant(high - low)
 
 
 def _read_region(shop: Workshop, tensor: str, body: tuple[PlanNode, ...], state: State) -> Region:

@@ -50,7 +50,8 @@ class _Check:
     def meetings(self, first: int, second: int) -> Iterator[tuple[Access, Access]]:
         """An access of each, to the same tensor, at least one of them a write."""
         one, other = self.program.statements[first], self.program.statements[second]
-        for access in (other.out, *other.reads()):
+        apart = one.combine is other.combine is Combine.SET and not one.seq  # no element is set twice
+        for access in other.reads() if apart else (other.out, *other.reads()):
             if access.tensor == one.out.tensor:
                 yield one.out, access
         for access in one.reads():
@@ -198,8 +199,8 @@ class _Check:
         ):
             raise PlanError(f"'{hold}': it is written inside and read outside", hint="hold it in registers")
         writers = [self.program.statements[n] for n in numbers if self.program.statements[n].out.tensor == tensor.name]
-        if len(writers) != 1 or writers[0].combine is not Combine.SET or writers[0].where:
-            raise PlanError(f"'{hold}': one plain statement must write it", hint="hold it in registers")
+        if any(s.combine is not Combine.SET or s.where for s in writers):
+            raise PlanError(f"'{hold}': plain statements must write it", hint="hold it in registers")
 
     def layout(self, hold: Hold, rank: int) -> None:
         """Digits that give each element a place of its own."""

@@ -20,6 +20,7 @@ from dovetail.schedule.lower.holds import enter_holds, joined
 from dovetail.schedule.lower.leaf import unrolled
 from dovetail.schedule.lower.legality import holds_in, leaves
 from dovetail.schedule.lower.point import lanes_always
+from dovetail.schedule.lower.shared_loads import share_loads
 from dovetail.schedule.lower.state import Pair, Span, State, Workshop
 from dovetail.schedule.lower.tile_call import lower_tile_call
 from dovetail.targets.model import MemoryKind
@@ -43,7 +44,13 @@ def lower_nodes(shop: Workshop, nodes: tuple[PlanNode, ...], state: State) -> tu
             continue
         nodes_here = lower_node(shop, node, state) if _has_parallel(node) else _alone(shop, node, state)
         found = _meeting(shop, state, found, nodes_here)
-    return found
+    return share_loads(shop, found) if state.parallel and _is_bundle(shop, nodes) else found
+
+
+def _is_bundle(shop: Workshop, nodes: tuple[PlanNode, ...]) -> bool:
+    """Several leaves that make parts of one tensor."""
+    numbers = [node.statement for node in nodes if isinstance(node, Leaf)]
+    return 1 < len(numbers) == len(nodes) and len({shop.statements[n].out.tensor for n in numbers}) == 1
 
 
 def lower_node(shop: Workshop, node: PlanNode, state: State) -> tuple[Node, ...]:
