@@ -90,7 +90,7 @@ def map_definition(definition: Definition, target: Target, relaxed: bool = False
     alone = _alone(run)
     chosen = [mapper.call(number) for number in range(len(alone))]
     operations = tuple(
-        Operation(one.results[0], one, instruction, "" if instruction else _reason(one.body, target))
+        Operation(one.results[0], one, instruction, "" if instruction else _reason(one, target))
         for one, instruction in zip(alone, chosen, strict=True)
     )
     return Mapped(run.definition, plain, operations, run.derivation)
@@ -236,13 +236,14 @@ def _number_rows(term: Term) -> Iterator[Path]:
             yield at
 
 
-def _reason(value: Term, target: Target) -> str:
+def _reason(operation: Definition, target: Target) -> str:
     """Why no instruction does an operation."""
-    if is_view(value):
+    if is_view(operation.body):
         return "it only moves elements"
-    work = operation_of(value)
-    name = work.function if isinstance(work, Scalar) else work.name if work is not None else "it"
-    return f"no instruction of '{target.name}' computes {name} of what it is given"
+    work = operation_of(operation.body)
+    name = work.function if isinstance(work, Scalar) else work.name if work is not None else operation.name
+    dtypes = dict.fromkeys(str(shape(param.type)[1]) for param in operation.params)
+    return f"no instruction of '{target.name}' computes {name} of {' and '.join(dtypes)}"
 
 
 def _alone(run: Run) -> list[Definition]:

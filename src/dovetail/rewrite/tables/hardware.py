@@ -20,7 +20,7 @@ from itertools import combinations, permutations
 
 from dovetail.base.dtypes import DType
 from dovetail.base.errors import DovetailError
-from dovetail.ir.expr import Expr, Read, rebuild, walk
+from dovetail.ir.expr import Expr, Position, Read, rebuild, walk
 from dovetail.ir.functional.raise_program import raise_program
 from dovetail.ir.functional.simplify import simplify
 from dovetail.ir.functional.term import Lambda, Meta, Pattern, Scalar, Term, free_names, nameless, substitute
@@ -132,6 +132,8 @@ def _reason(instruction: Instruction) -> str:
     reads = [node.access for node in walk(statement.value) if isinstance(node, Read)]
     if not reads:
         return "it reads nothing"
+    if any(isinstance(node, Position) for node in walk(statement.value)):
+        return "it computes with its own loop counters"
     if len({a.tensor for a in reads}) < len(reads):
         return "it reads an operand in two places"
     if not all(_is_plain(access) for access in (statement.out, *reads)):
