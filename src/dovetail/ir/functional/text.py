@@ -208,10 +208,12 @@ class TermReader(TypeReader):
                 raise self.refusal(f"{row.name} needs its settings: {row.name}({needed})", token)
             return Pattern(row.name)
         settings: list[Setting] = []
-        for number, setting in enumerate(row.settings):
-            if number:
+        read: list[Setting] = []
+        for setting in row.settings:
+            if read:
                 self.expect(",")
-            settings += self.setting(setting)
+            read = self.setting(setting)
+            settings += read
         if row.settings and not self.accept(","):
             self.expect(")")
             return Pattern(row.name, tuple(settings))
@@ -222,6 +224,8 @@ class TermReader(TypeReader):
 
     def setting(self, row: SettingRow) -> list[Setting]:
         if row.kind == "sizes":
+            if self.here.text == "[":
+                return []
             found: list[Setting] = [self.size()]
             while self.tokens[self.at + 1].text != "[" and self.accept(","):
                 found.append(self.size())
