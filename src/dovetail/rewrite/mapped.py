@@ -27,7 +27,7 @@ from dovetail.ir.functional.term import (
 )
 from dovetail.ir.functional.types import shape
 from dovetail.ir.program import Role
-from dovetail.rewrite.calls import readable
+from dovetail.rewrite.calls import readable, readable_derivation
 from dovetail.rewrite.choose_instruction import Candidate, best_candidate
 from dovetail.rewrite.derivation import Derivation
 from dovetail.rewrite.operations import store_part, to_operations
@@ -69,6 +69,10 @@ class Mapped:
 
     def __str__(self) -> str:
         return str(readable(self.definition))
+
+    def explain(self) -> str:
+        """Every step of the derivation, with calls written ``MVMul64(w, x)``."""
+        return str(readable_derivation(self.derivation))
 
     @property
     def on_host(self) -> tuple[Operation, ...]:

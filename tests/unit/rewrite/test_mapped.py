@@ -154,3 +154,9 @@ def test_a_scaled_vector_is_multiplied_by_a_row_of_the_number() -> None:
 def test_mapping_is_deterministic() -> None:
     one, two = (str(readable_derivation(mapped(layers.mlp(HALVES), "npu-mv").derivation)) for _ in range(2))
     assert one == two
+
+
+def test_the_page_on_derivation_shows_the_golden_text() -> None:
+    page = Path(__file__).parents[3] / "docs" / "how_to" / "derive_a_layer.md"
+    golden = (GOLDEN / "fully_connected.txt").read_text(encoding="utf-8")
+    assert f"```text\n{golden}```" in page.read_text(encoding="utf-8")
