@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dovetail.ir.ahead import split_ahead
-from dovetail.ir.program import Program
+from dovetail.ir.program import Program, Role
 from dovetail.schedule.empty import without_empty_statements
 from dovetail.schedule.placed.space import works
 from dovetail.schedule.placed.units import with_unit_loops
+from dovetail.simulated.digits import with_digits_apart
 from dovetail.simulated.lowered import all_fits
 from dovetail.simulated.split import split_values
+from dovetail.simulated.tables import with_tables
+from dovetail.simulated.temp_order import with_ordered_loops, with_ordered_temps
 from dovetail.targets.model import Target
 
 
@@ -20,6 +23,8 @@ class Prepared:
 
     ahead: tuple[Program, ...]
     main: Program
+    finite: frozenset[str] = frozenset()
+    """Arguments that must be finite, since they are multiplied with zeros of a table."""
 
 
 def prepared(program: Program, target: Target) -> Program:
@@ -29,9 +34,23 @@ def prepared(program: Program, target: Target) -> Program:
 
 def prepare(program: Program, target: Target) -> Prepared:
     """``program`` in two parts: what needs no input, and the rest, with more statements that instructions fit."""
-    first, main = split_ahead(without_empty_statements(program))
-    second, main = split_ahead(_fitted(main, target))
-    return Prepared(tuple(part for part in (first, second) if part is not None), main)
+
+    def suits(found: Program, number: int) -> bool:
+        return not _unfitting(replace(found, statements=(found.statements[number],)), target)
+
+    program = without_empty_statements(program)
+    if any(index.is_indirect for s in program.statements for a in (s.out, *s.reads()) for index in a.indices):
+        first, main = split_ahead(program)
+        tables = None
+    else:
+        early, _ = split_ahead(program)
+        first, main = split_ahead(with_ordered_temps(program, {t.name for t in early.tensors} if early else set()))
+        tables, joined = with_tables(main, suits)
+        ordered = with_ordered_temps(with_digits_apart(joined))
+        main = main if ordered == main else with_ordered_loops(ordered)
+    last, main = split_ahead(_fitted(main, target))
+    finite = {t.name for t in main.tensors if tables is not None and t.role is Role.IN and t.dtype.is_float}
+    return Prepared(tuple(part for part in (first, tables, last) if part is not None), main, frozenset(finite))
 
 
 def _fitted(program: Program, target: Target) -> Program:

@@ -94,7 +94,7 @@ def specialise(program: Program, target: Target, given: Plan | None, seconds: di
     timing = timed("time", lambda: simulate_time(nest, machine))
     certificate = timed("certificate", lambda: certify(program, plan, target, nest, machine, timing))
     on_host = tuple(OnHost(number, str(program.statements[number]), why[number]) for number in hosted(plan))
-    finite = finite_tensors(program, plan, machine)
+    finite = finite_tensors(program, plan, machine) | parts.finite
     return Specialised(program, plan, nest, machine, timing, certificate, on_host, finite, parts.ahead)
 
 

@@ -19,7 +19,7 @@ from dovetail.targets.model import MemoryKind, Target
 MOST_WORKS = 12
 """Fits of a statement whose cuts are searched, those that compute least first."""
 MOST_BOUNDED = 64
-"""Fits of a statement whose data movement is looked at, those whose calls take least first."""
+"""Fits of a statement that are looked at in blocks of several sizes, those that are best call by call first."""
 MOST_PREDICTED = 12
 """Cuts of a statement for which a nest is built and predicted."""
 RESERVED = 0.25
@@ -140,17 +140,18 @@ def choices(
 
 
 def _most_promising(candidates: Iterable[Work], room: Mapping[str, int]) -> list[tuple[float, Work]]:
-    """The works with the lowest bounds of their cycles; of many, those whose calls take least are bounded."""
-    ready: list[tuple[float, int, Work, list[dict[str, int]]]] = []
+    """The works with the lowest bounds of their cycles, and these."""
+    ready: list[tuple[float, int, Estimator, tuple[dict[str, int], ...]]] = []
     for n, work in enumerate(candidates):
         options = {loop: block_choices(work, loop) for loop in work.extents}
         if all(options.values()):
             most = {loop: max(blocks) for loop, blocks in options.items()}
             some = {loop: max((b for b in blocks if b <= SOME), default=blocks[0]) for loop, blocks in options.items()}
             calls = {loop: some[loop] if loop in work.walked else 1 for loop in some}
-            ready.append((Estimator(work, room).compute(most), n, work, [most, some, calls]))
+            estimator = Estimator(work, room)
+            ready.append((estimator.least(calls), n, estimator, (most, some)))
     ready.sort(key=lambda row: row[:2])
-    bounds = [(min(map(Estimator(work, room).least, blocks)), n, work) for _, n, work, blocks in ready[:MOST_BOUNDED]]
+    bounds = [(min(least, *map(e.least, blocks)), n, e.work) for least, n, e, blocks in ready[:MOST_BOUNDED]]
     return [(bound, work) for bound, _, work in sorted(bounds, key=lambda row: row[:2])[:MOST_WORKS]]
 
 

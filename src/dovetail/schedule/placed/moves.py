@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
-from math import lcm, prod
+from math import inf, lcm, prod
 
 from dovetail.base.dtypes import DType
 from dovetail.ir.expr import Literal, Read
@@ -50,6 +50,10 @@ class Side:
     dtype: DType
     layout: Layout | None = None
 
+    def __hash__(self) -> int:
+        """By names: layouts are large, and asked for often."""
+        return hash((self.memory, self.dtype.name, self.layout.name if self.layout is not None else ""))
+
 
 @dataclass(frozen=True, slots=True)
 class Move:
@@ -77,8 +81,9 @@ def best_move(
     found: Move | None = None
     units = tuple(start_unit(target, side.memory, side.dtype) for side in (near, far) if side is not None)
     for mover in _suited(target, near, far, fills, everywhere):
-        for move in _moves(mover, lines):
-            if not all(_starts_suit(move, lines, units[n], n) for n in range(len(units))):
+        for taken in _taken(mover, lines):
+            move = _told(mover, taken, lines, found.cycles if found is not None else inf)
+            if move is None or not all(_starts_suit(move, lines, units[n], n) for n in range(len(units))):
                 continue
             if found is None or (move.cycles, len(move.around)) < (found.cycles, len(found.around)):
                 found = move
@@ -87,7 +92,8 @@ def best_move(
 
 def is_misaligned(lines: tuple[Line, ...], near: Side, far: Side | None, target: Target, fills: bool) -> bool:
     """Whether there would be a way if operands could start anywhere."""
-    return any(True for mover in _suited(target, near, far, fills, "") for _ in _moves(mover, lines))
+    movers = _suited(target, near, far, fills, "")
+    return any(_told(mover, taken, lines, inf) is not None for mover in movers for taken in _taken(mover, lines))
 
 
 def copies_between(target: Target, source: Side, sink: Side) -> tuple[Instruction, ...]:
@@ -162,12 +168,11 @@ def _between(instruction: Instruction, near: Side, far: Side | None, fills: bool
     return _Mover(instruction, sides)
 
 
-def _moves(mover: _Mover, lines: Sequence[Line]) -> Iterator[Move]:
+def _taken(mover: _Mover, lines: Sequence[Line]) -> list[dict[str, tuple[Line, ...]]]:
+    """Which lines the loops of a mover may take; those that leave the fewest calls first."""
     loops = tuple(loop.name for loop in mover.instruction.program.statements[0].loops)
-    for taken in _assignments(loops, lines, _block_needles(mover.sides[0])):
-        move = _told(mover.instruction, taken, lines, mover.sides)
-        if move is not None:
-            yield move
+    found = list(_assignments(loops, lines, _block_needles(mover.sides[0])))
+    return sorted(found, key=lambda taken: -prod(line.extent for group in taken.values() for line in group))
 
 
 def _block_needles(near: tuple[Side, Access]) -> dict[str, int]:
@@ -215,18 +220,19 @@ def _continues(outer: Line, inner: Line) -> bool:
     return whole and outer.near == inner.near * inner.extent and outer.far == inner.far * inner.extent
 
 
-def _told(
-    instruction: Instruction,
-    taken: Mapping[str, tuple[Line, ...]],
-    lines: Sequence[Line],
-    sides: Sequence[tuple[Side, Access]],
-) -> Move | None:
-    """The move by these lines, or None where the instruction cannot be told so."""
+def _told(mover: _Mover, taken: Mapping[str, tuple[Line, ...]], lines: Sequence[Line], at_most: float) -> Move | None:
+    """The move by these lines, or None where the instruction cannot be told so or it takes more cycles."""
+    instruction = mover.instruction
     chunks = _extents_suit(instruction, taken)
     if chunks is None:
         return None
+    used = {line.number for group in taken.values() for line in group}
+    around = tuple(line for line in lines if line.number not in used and line.extent > 1)
+    cycles = _cycles(instruction, taken, chunks) * prod(line.extent for line in around)
+    if cycles > at_most or any(line.within in used for line in lines):
+        return None
     strides: dict[str, int] = {}
-    for number, (side, access) in enumerate(sides):
+    for number, (side, access) in enumerate(mover.sides):
         operand = instruction.operand(access.tensor)
         apart = [_apart(taken[str(i.terms[0][0])], number) for i in access.indices]
         if side.layout is not None:
@@ -238,12 +244,7 @@ def _told(
         if told is None or any(strides.get(name, value) != value for name, value in told.items()):
             return None
         strides |= told
-    used = {line.number for group in taken.values() for line in group}
-    around = tuple(line for line in lines if line.number not in used and line.extent > 1)
-    if any(line.within in used for line in lines):
-        return None
-    cycles = _cycles(instruction, taken, chunks) * prod(line.extent for line in around)
-    near, pairs = sides[0][1].tensor, tuple(chunks.items())
+    near, pairs = mover.sides[0][1].tensor, tuple(chunks.items())
     return Move(instruction, near, tuple(taken.items()), around, tuple(strides.items()), cycles, pairs)
 
 
@@ -261,9 +262,14 @@ def _cycles(instruction: Instruction, taken: Mapping[str, tuple[Line, ...]], chu
             pieces.append([(name, most, full), *([(name, rest, 1)] if rest else [])])
     total = 0.0
     for chosen in product(*pieces):
-        cycles = evaluate_cost(instruction.cycles, {name: value for name, value, _ in chosen})
+        cycles = _cost(instruction.cycles, tuple((name, value) for name, value, _ in chosen))
         total += cycles * prod(count for _, _, count in chosen)
     return total
+
+
+@lru_cache(maxsize=65536)
+def _cost(cycles: str, values: tuple[tuple[str, int], ...]) -> float:
+    return evaluate_cost(cycles, dict(values))
 
 
 def _extents_suit(instruction: Instruction, taken: Mapping[str, tuple[Line, ...]]) -> dict[int, int] | None:

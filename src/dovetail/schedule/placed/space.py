@@ -99,8 +99,19 @@ class Work:
     def leaf(self) -> Leaf:
         return Leaf(self.number, instruction=self.shape.instruction.name, bound=self.bound, operands=self.operands)
 
+    @cached_property
+    def steps(self) -> dict[tuple[str, int], int]:
+        """What ``call_step`` has found."""
+        return {}
+
     def call_step(self, loop: str, block: int) -> int:
         """What a call does of a loop inside a block; 0 where it cannot."""
+        found = self.steps.get((loop, block))
+        if found is None:
+            found = self.steps[loop, block] = self._call_step(loop, block)
+        return found
+
+    def _call_step(self, loop: str, block: int) -> int:
         if self.moved is not None:
             return block
         if loop in self.fused:
