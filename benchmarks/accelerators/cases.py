@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from benchmarks.accelerators.conv_forms import forms
 from benchmarks.accelerators.hand_conv import can_run, hand_conv_nest
 from benchmarks.accelerators.hand_npu import hand_gemm, hand_gru
 from benchmarks.accelerators.programs import F16, F64, I8, Cell, batch_last_conv, cell, channels_last_conv, gemm
@@ -50,12 +51,33 @@ class Case:
 
 def convolutions(batch: int) -> Iterator[Case]:
     """Of all networks: with the batch innermost where it fills the machine, with channels innermost otherwise."""
+    for label, conv in _layers(batch):
+        hand = _hand_conv(conv) if can_run(conv) else None
+        yield Case(label, "sw26010", _implicit(conv), conv.flops // 2, hand)
+
+
+def forms_of_convolutions(batch: int) -> Iterator[tuple[tuple[str, Case], ...]]:
+    """The same convolutions, each in all its forms: name of the form and case."""
+    for label, conv in _layers(batch):
+        yield tuple(
+            (form.name, Case(f"{label} {form.name} {form.variant}".rstrip(), "sw26010", form.text, conv.flops // 2))
+            for form in forms(conv, F64, _is_batch_last(conv), _implicit(conv))
+        )
+
+
+def _layers(batch: int) -> Iterator[tuple[str, Conv]]:
     for network in NETWORKS:
         for shape in read_shapes(SHAPES / f"{network}.json").convs:
             conv = replace(shape, n=batch)
-            text = batch_last_conv(conv, F64) if batch % 128 == 0 else channels_last_conv(conv, F64)
-            hand = _hand_conv(conv) if can_run(conv) else None
-            yield Case(f"{network.removesuffix('_convs')} {conv.label}", "sw26010", text, conv.flops // 2, hand)
+            yield f"{network.removesuffix('_convs')} {conv.label}", conv
+
+
+def _implicit(conv: Conv) -> str:
+    return batch_last_conv(conv, F64) if _is_batch_last(conv) else channels_last_conv(conv, F64)
+
+
+def _is_batch_last(conv: Conv) -> bool:
+    return conv.n % 128 == 0
 
 
 def fully_connected(batch: int) -> Iterator[Case]:

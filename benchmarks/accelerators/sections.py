@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import exp, log
@@ -14,10 +15,12 @@ from benchmarks.accelerators.cases import (
     array_products,
     convolutions,
     counted,
+    forms_of_convolutions,
     fully_connected,
     npu_cells,
     npu_products,
 )
+from benchmarks.accelerators.choice import Chosen, chosen
 from benchmarks.accelerators.exact import Verdict, check, exact_cases
 from benchmarks.accelerators.scale_sim import run_again, stored
 from benchmarks.accelerators.subject import Row, measured
@@ -25,7 +28,8 @@ from benchmarks.accelerators.subject import Row, measured
 T = TypeVar("T")
 SAMPLE = 8
 """With --quick every so many-th case is run."""
-SECTIONS = ("exact", "sw26010", "npu-mv", "systolic16", "scale-sim", "prediction", "speed")
+SECTIONS = ("exact", "sw26010", "npu-mv", "systolic16", "scale-sim", "prediction", "speed", "forms")
+BATCHES = (128, 32, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +91,9 @@ class Runner:
                 rows = rows or [row for run in TIMED.values() for row in run(self).rows]
                 yield JUDGED[name](rows)
                 continue
+            if name == "forms":
+                yield choice_of_forms(self)
+                continue
             section = self.exact() if name == "exact" else TIMED[name](self)
             rows += section.rows
             yield section
@@ -127,6 +134,28 @@ def sunway(runner: Runner) -> Section:
     section.notes = [
         f"gain over the hand-written plan: geomean {geomean([r.gain for r in judged]):.2f} over {len(judged)} cases",
         *(f"batch {b}: utilisation {_shares(rows)}" for b, rows in ((128, many), ("32 and 1", some))),
+    ]
+    return section
+
+
+def choice_of_forms(runner: Runner) -> Section:
+    """Convolutions as they are, with stored windows, and after Winograd: whether the estimate takes the fastest."""
+    found: list[Chosen] = []
+    for batch in BATCHES:
+        cases = runner.sample(list(forms_of_convolutions(batch)))
+        for case in runner.track(cases, f"forms, batch {batch}"):
+            found.append(chosen(case, runner.budget))
+            for row in found[-1].rows:
+                runner.seen(f"forms, batch {batch}", row)
+    right = sum(c.is_right for c in found)
+    section = Section("forms", [row for c in found for row in c.rows])
+    section.bars = [Bar("choices that are the fastest form", 100 * right / max(1, len(found)), 90, unit=" %")]
+    taken = Counter(c.fastest for c in found)
+    gains = [c.cycles("implicit") / c.cycles(c.name) for c in found]
+    section.notes = [
+        f"{len(found)} convolutions; fastest: {', '.join(f'{n} {name}' for name, n in taken.most_common())}",
+        f"gain of the choice over implicit: geomean {geomean(gains):.2f}, at most {max(gains, default=0.0):.2f}",
+        *(str(c) for c in found if not c.is_right),
     ]
     return section
 

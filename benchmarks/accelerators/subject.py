@@ -16,7 +16,9 @@ from dovetail.sim.report import Timing
 from dovetail.sim.timed import simulate_time
 from dovetail.simulated.kernel import SimulatedKernel
 from dovetail.simulated.lowered import lowered
+from dovetail.simulated.prepare import prepared
 from dovetail.simulated.search import searched_plan
+from dovetail.simulated.specialise import default_plan
 from dovetail.targets.load import load_target
 from dovetail.targets.model import Target
 from dovetail.tune.search import Budget
@@ -64,9 +66,10 @@ def measured(case: Case, budget: float, certify: bool = False) -> Row:
     program, target = dovetail.program(case.text), load_target(case.target)
     begun = time.perf_counter()
     try:
-        plan = searched_plan(program, target, Budget(budget) if budget else Budget(candidates=1)).best
+        main = prepared(program, target)
+        plan = searched_plan(program, target, Budget(budget)).best if budget else default_plan(main, target)
         searched = time.perf_counter() - begun
-        machine, nest = lowered(program, plan, target)
+        machine, nest = lowered(main, plan, target)
         if certify:
             compiled(program, case.target, plan)
     except DovetailError as error:
