@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dovetail.ir.functional.term import Call, Lambda, Literal, Pattern, Scalar, Term, Var, free_names, walk
+from dovetail.ir.functional.term import Call, Lambda, Literal, Pattern, Scalar, Term, Var, free_names
 from dovetail.rewrite.build import applied
 
 ASSOCIATIVE = frozenset({"add", "mul", "max", "min", "and", "or", "xor"})
@@ -52,12 +52,27 @@ def bilinear(function: Term) -> bool:
 
 
 def strict(function: Term) -> bool:
-    """Whether it gives none where a value is none: nothing in it passes over none."""
-    passes = {"reduce", "orelse", "scan", "scatter", "select"}
-    return not any(
-        (isinstance(term, Pattern) and term.name in passes) or (isinstance(term, Scalar) and term.function in passes)
-        for term in walk(function)
-    )
+    """Whether a function of one value gives none where that is none: it looks at it, and nothing passes over it."""
+    body = applied(function, (Var("%a"),)) if _takes(function, 1) else None
+    return body is not None and _needs(body, "%a")
+
+
+def _needs(term: Term, name: str) -> bool:
+    """Whether every number in ``term`` is none where the variable is."""
+    match term:
+        case Var(found):
+            return found == name
+        case Scalar(function, args) if function not in ("orelse", "select"):
+            return any(_needs(arg, name) for arg in args)
+        case Pattern("map", (), (Lambda(_, body) as function, data)):
+            return _needs(body, name) or (strict(function) and _needs(data, name))
+        case Pattern("map", (), (function, data)):
+            return strict(function) and _needs(data, name)
+        case Pattern("split" | "join" | "transpose" | "slide" | "slice" | "repeat" | "to" | "get", _, (data,)):
+            return _needs(data, name)
+        case Pattern("tuple" | "zip" | "array", (), args):
+            return all(_needs(arg, name) for arg in args)
+    return False
 
 
 def _operation(function: Term) -> str:

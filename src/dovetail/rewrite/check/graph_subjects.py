@@ -182,5 +182,5 @@ class _GraphDraw:
         if roll < 0.6 and len(extents) > 1:
             return (extents[0] * extents[1], *extents[2:])
         if roll < 0.8:
-            return (-1,)
+            return (0, -1) if len(extents) > 1 else (-1,)
         return tuple(self.random.sample(extents, len(extents)))

@@ -13,7 +13,7 @@ from dovetail.ir.functional.infer import infer
 from dovetail.ir.functional.inference import Inference
 from dovetail.ir.functional.simplify import simplify
 from dovetail.ir.functional.sizes import substitute
-from dovetail.ir.functional.term import Definition, Literal, Param, Pattern, Term
+from dovetail.ir.functional.term import Definition, Literal, Param, Pattern, Scalar, Term
 from dovetail.ir.functional.type_text import parse_type
 from dovetail.ir.functional.types import Array, Function, Tuple, Type, Unknown, shape
 from dovetail.ir.index import Index, constant
@@ -46,6 +46,8 @@ class Scheme:
     """Values of settings that follow from others."""
     starts: tuple[tuple[str, str], ...]
     """Functions, and metas that should be their neutral elements."""
+    known: Mapping[str, Term]
+    """The plainest terms that metas of which a condition asks something can be: sums."""
 
 
 def scheme_of(rule: Rule, hints: bool = False) -> Scheme:
@@ -66,7 +68,9 @@ def scheme_of(rule: Rule, hints: bool = False) -> Scheme:
     sizes = {name: inference.resolve_size(index) for name, index in typing.sizes.items()}
     asked = (test.metas for test in read.conditions if isinstance(test, Test) and test.predicate == "neutral")
     starts = tuple((metas[0], metas[1]) for metas in asked)
-    return Scheme(read.before, typing.metas, settings, sizes, starts)
+    sums = [t.metas[0] for t in read.conditions if isinstance(t, Test) and t.predicate == "associative"]
+    known = {**dict.fromkeys(sums, Scalar("add")), **{start: Literal(0) for _, start in starts}}
+    return Scheme(read.before, typing.metas, settings, sizes, starts, known)
 
 
 def subjects(rule: Rule, random: Random, dtypes: tuple[str, ...] = ()) -> Iterator[Definition | None]:
@@ -81,18 +85,28 @@ def subjects(rule: Rule, random: Random, dtypes: tuple[str, ...] = ()) -> Iterat
         yield _subject(random.choice(schemes), draw)
 
 
+def unknown_sizes(scheme: Scheme) -> frozenset[str]:
+    """Sizes that can be anything, settings too; the others follow from them."""
+    found = {name for index in _indices(scheme) for name in _unknown(index)} | {f"?{name}" for name in scheme.settings}
+    return frozenset(found - scheme.sizes.keys())
+
+
+def unknown_types(scheme: Scheme) -> frozenset[str]:
+    """Types that can be anything."""
+    return frozenset(name for kind in scheme.metas.values() for name in _type_names(kind))
+
+
 def _subject(scheme: Scheme, draw: Draw) -> Definition | None:
     names = sorted(
         {name for index in _indices(scheme) for name in _unknown(index)} | {f"?{n}" for n in scheme.settings}
     )
     sizes = {name: constant(draw.random.choice(_SIZES)) for name in names}
     sizes |= {name: substitute(index, sizes) for name, index in scheme.sizes.items()}
-    unknown = sorted({name for kind in scheme.metas.values() for name in _type_names(kind)})
     kinds: dict[str, Type] = {}
-    for name in unknown:
+    for name in sorted(unknown_types(scheme)):
         again = kinds and draw.random.random() < 0.5
         kinds[name] = draw.random.choice(list(kinds.values())) if again else draw.kind()
-    types = {name: _filled(kind, kinds, sizes) for name, kind in scheme.metas.items()}
+    types = {name: filled(kind, kinds, sizes) for name, kind in scheme.metas.items()}
     if not all(map(_sound, types.values())):
         return None
     terms = {name: draw.term(kind) for name, kind in types.items()}
@@ -164,17 +178,17 @@ def _type_names(kind: Type) -> Iterator[str]:
                 yield from _type_names(part)
 
 
-def _filled(kind: Type, kinds: Mapping[str, Type], sizes: Mapping[str, Index]) -> Type:
+def filled(kind: Type, kinds: Mapping[str, Type], sizes: Mapping[str, Index]) -> Type:
     """``kind`` with nothing unknown left."""
     match kind:
         case Unknown(name):
             return kinds[name]
         case Array(size, element):
-            return Array(substitute(size, sizes), _filled(element, kinds, sizes))
+            return Array(substitute(size, sizes), filled(element, kinds, sizes))
         case Tuple(members):
-            return Tuple(tuple(_filled(member, kinds, sizes) for member in members))
+            return Tuple(tuple(filled(member, kinds, sizes) for member in members))
         case Function(params, result):
-            return Function(tuple(_filled(p, kinds, sizes) for p in params), _filled(result, kinds, sizes))
+            return Function(tuple(filled(p, kinds, sizes) for p in params), filled(result, kinds, sizes))
     return kind
 
 

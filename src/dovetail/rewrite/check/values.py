@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from dovetail.base.dtypes import DType
 from dovetail.ir.functional.evaluate import evaluate
 from dovetail.ir.functional.infer import infer
 from dovetail.ir.functional.term import Definition, Lambda, Literal, Pattern, Scalar, Term, Var
@@ -43,23 +44,28 @@ def difference(before: Definition, after: Term, kind: str, error: float, seed: i
 def observed(definition: Definition) -> Iterator[Definition]:
     """One definition for each array of numbers in the result, with what is not there as a number, and not rounded."""
     kind = infer(definition.body, {param.name: param.type for param in definition.params}, definition.sizes)
-    for body in _leaves(definition.body, kind, 0):
+    for body in numbers_in(definition.body, kind, _seen):
         yield replace(definition, body=body)
 
 
-def _leaves(value: Term, kind: Type, depth: int) -> Iterator[Term]:
-    """``value`` taken apart into arrays of numbers."""
+def numbers_in(value: Term, kind: Type, seen: Callable[[Term, DType], Term], depth: int = 0) -> Iterator[Term]:
+    """``value`` taken apart into arrays of numbers, each changed by ``seen``."""
     match kind:
         case Tuple(members):
             for number, member in enumerate(members):
-                yield from _leaves(Pattern("get", (constant(number),), (value,)), member, depth)
+                yield from numbers_in(Pattern("get", (constant(number),), (value,)), member, seen, depth)
         case ArrayType(_, element):
             name = f"o{depth}"
-            for inner in _leaves(Var(name), element, depth + 1):
+            for inner in numbers_in(Var(name), element, seen, depth + 1):
                 yield Pattern("map", (), (Lambda((name,), inner), value))
         case Number(dtype):
-            seen = Scalar("orelse", (value, Literal(NOT_THERE)))
-            yield Scalar("f64", (seen,)) if dtype.is_float else seen
+            yield seen(value, dtype)
+
+
+def _seen(value: Term, dtype: DType) -> Term:
+    """A number for what is not there, and nothing rounded."""
+    there = Scalar("orelse", (value, Literal(NOT_THERE)))
+    return Scalar("f64", (there,)) if dtype.is_float else there
 
 
 def comparisons(kind: str) -> tuple[tuple[Fill, Compare, bool], ...]:

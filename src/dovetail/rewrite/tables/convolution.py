@@ -22,6 +22,8 @@ TAPS = 3
 ROUNDINGS = 8
 """Roundings one after another in a Winograd form besides those of the sum over channels: two passes forth, two back."""
 _ZERO = r"(\v -> orelse(v, 0))"
+_ADDED = r"(\v -> reduce(add, 0, repeat(1, v)))"
+"""Zero and what is there: as ``_ZERO``, but done as a sum, which takes one statement."""
 _PRODUCTS = r"map(\vt -> map(\uk -> ?b(vt, uk), transpose(ub)), vb)"
 
 
@@ -32,7 +34,7 @@ def im2col() -> Rule:
     return Rule(
         "im2col",
         _convolution("?r", "?sr", "?s", "?sc"),
-        rf"let all = map(\im -> {mapped(5, _ZERO, stored)}, ?x) in map(\cols -> {_filtered(seen)}, all)",
+        rf"let all = map(\im -> {mapped(5, _ADDED, stored)}, ?x) in map(\cols -> {_filtered(seen)}, all)",
         types=("w: ?t[?k, ?r, ?s, ?c]",),
         when=("bilinear(?b)",),
         kind="reassociating",
@@ -62,16 +64,17 @@ def _winograd(m: int, matrices: Transforms) -> str:
     steps = (
         ("u1", permuted(_rows(matrices.filter, "wk", mapped(4, _ZERO, "?w"), _members("wk", TAPS), 2), (0, 2, 3, 1))),
         ("u", f"transpose({_rows(matrices.filter, 'ua', 'u1', _members('ua', TAPS), 2)})"),
-        ("xt", rf"map(\im -> {mapped(3, _ZERO, enough)}, ?x)"),
+        ("xt", rf"map(\im -> {mapped(3, _ADDED, enough)}, ?x)"),
         ("v1", _rows(matrices.input, "im", "xt", _strided("im", matrices, down), 3)),
         ("v", f"transpose({_tiled(matrices, across)})"),
         ("p", rf"map(\va ua -> map(\vb ub -> {_PRODUCTS}, zip(va, ua)), zip(v, u))"),
         ("z", mapped(2, rf"(\t -> split({down}, split({across}, t)))", _sums(matrices))),
     )
     lets = "".join(f"let {name} = {value} in " for name, value in steps)
-    outputs = permuted(_rows(matrices.output, "zi", "z", _members("zi", m + TAPS - 1), 4), (2, 5, 3, 1, 4, 0))
-    inside = r"(\y -> map(slice(0, ?q, 1), slice(0, ?p, 1, map(join, join(y)))))"
-    return lets + mapped(2, inside, outputs)
+    outputs = _rows(matrices.output, "zi", "z", _members("zi", m + TAPS - 1), 4)
+    loops = f"j<{m}, i<{m}, n<?n, a<{down}, b<{across}, k<?k"
+    places = f"[{loops} where {m} * a + i < ?p, {m} * b + j < ?q: n, k, {m} * a + i, {m} * b + j]"
+    return f"{lets}scatter(=, ?n, ?k, ?p, ?q, {places}, {outputs})"
 
 
 def _rows(matrix: Matrix, name: str, data: str, members: list[str], depth: int) -> str:
