@@ -69,10 +69,13 @@ def everywhere(definition: Definition, rule: Rule, allowed: frozenset[str] = fro
         yield from rewrites(whole, rule, at, context)
 
 
-def rewrites(whole: Typed, rule: Rule, at: Path, context: Context, choose: Chosen | None = None) -> Iterator[Rewrite]:
+def rewrites(
+    whole: Typed, rule: Rule, at: Path, context: Context, choose: Chosen | None = None, checked: bool = True
+) -> Iterator[Rewrite]:
     """Every way in which the rule can fire at one place. The right side is simplified, and has the type it had before.
 
-    ``choose`` fixes sizes that the rule leaves open. A rule that would change nothing does not fire.
+    ``choose`` fixes sizes that the rule leaves open. A rule that would change nothing does not fire. Where the type is
+    not ``checked`` it is looked at when types are asked for.
     """
     read = compiled(rule)
     part = whole.at(at)
@@ -85,7 +88,8 @@ def rewrites(whole: Typed, rule: Rule, at: Path, context: Context, choose: Chose
             new = build(read.after, given.binding)
             new = None if new is None else simplify(new)
             if new is not None and not same(new, part):
-                yield Rewrite(rule, at, part, new, picked, _replaced(whole, at, new, rule))
+                around = replaced(whole, at, new, rule) if checked else whole.supposed(at, new)
+                yield Rewrite(rule, at, part, new, picked, around)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +144,8 @@ def _all(conditions: list[Condition], facts: Facts) -> bool:
     return all(satisfied(condition, facts) for condition in conditions)
 
 
-def _replaced(whole: Typed, at: Path, new: Term, rule: Rule) -> Typed:
-    """The term with a new part, whose type must be that of the old one."""
+def replaced(whole: Typed, at: Path, new: Term, rule: Rule) -> Typed:
+    """The term with a new part, whose type must be that of the old one: else a RuleError names the rule."""
     try:
         return whole.replaced(at, new)
     except TermError as problem:

@@ -7,7 +7,8 @@ walks over is a ``Host``: terms here, graphs in ``graph_host``.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import repeat
 from typing import Generic, Protocol, TypeVar
 
 from dovetail.ir.functional.sizes import substitute
@@ -110,15 +111,22 @@ def _match(shape: Shape, node: N, host: Host[N], scope: tuple[str, ...], binding
 def _node(shape: Node, node: N, host: Host[N], scope: tuple[str, ...], binding: Binding[N]) -> Iterator[Binding[N]]:
     if host.label(node) != shape.label or host.variable(node) in scope:
         return
+    operands = host.operands(node)
+    if not shape.commutative and not all(map(_likely, shape.operands, operands, repeat(host))):
+        return
     found = _settings(shape.settings, host.settings(node), binding) if shape.settings else binding
     if found is None:
         return
-    found = replace(found, inside=(*found.inside, node))
-    operands = host.operands(node)
+    found = Binding(found.terms, found.settings, found.types, (*found.inside, node))
     yield from _all(shape.operands, operands, host, scope, found)
     if shape.commutative and not host.same(operands[0], operands[1]):
         exchanged = (operands[1], operands[0], *operands[2:])
         yield from _all(shape.operands, exchanged, host, scope, found)
+
+
+def _likely(shape: Shape, node: N, host: Host[N]) -> bool:
+    """Whether an operand may match, by its label alone."""
+    return not isinstance(shape, Node) or host.label(node) == shape.label
 
 
 def _all(
@@ -135,7 +143,7 @@ def _all(
 
 def _bind(name: str, node: N, host: Host[N], binding: Binding[N]) -> Iterator[Binding[N]]:
     if name not in binding.terms:
-        yield replace(binding, terms={**binding.terms, name: node})
+        yield Binding({**binding.terms, name: node}, binding.settings, binding.types, binding.inside)
     elif host.same(binding.terms[name], node):
         yield binding
 
@@ -147,7 +155,7 @@ def _settings(
     for key, pattern in wanted:
         if key not in given or not match_setting(pattern, given[key], known):
             return None
-    return replace(binding, settings=known)
+    return Binding(binding.terms, known, binding.types, binding.inside)
 
 
 def match_setting(pattern: Value, given: Value, known: dict[str, Value]) -> bool:

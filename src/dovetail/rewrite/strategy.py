@@ -17,15 +17,17 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache
 
+from dovetail.base.errors import RewriteError, RuleError, TermError
 from dovetail.base.limits import DEFAULT_REWRITE_LIMITS, RewriteLimits
 from dovetail.ir.functional.simplify import simplify
-from dovetail.ir.functional.term import Definition, children, walk
-from dovetail.rewrite.apply import Context, Rewrite, context_of, rewrites
+from dovetail.ir.functional.term import Definition, Term, children, walk
+from dovetail.rewrite.apply import Context, Rewrite, context_of, replaced, rewrites
 from dovetail.rewrite.derivation import Derivation, Step
+from dovetail.rewrite.match import match
 from dovetail.rewrite.rule import Rule, compiled
 from dovetail.rewrite.shape import Node, label_of
 from dovetail.rewrite.typed import Path, Typed
@@ -101,7 +103,11 @@ def derive(
     """What the strategy makes of a definition: itself, and every step. ``allowed`` is what the user vouches for."""
     start = replace(definition, body=simplify(definition.body))
     run = _Run(Typed.of(start), replace(context_of(start, allowed), choices=limits.choices), limits)
-    run.at(strategy, ())
+    try:
+        run.at(strategy, ())
+        run.whole.types  # noqa: B018  the types of what came out are asked for, once
+    except TermError as problem:
+        raise run.blame(problem) from None
     return Derivation(start, tuple(run.steps), run.stopped)
 
 
@@ -110,9 +116,13 @@ class _Run:
 
     def __init__(self, whole: Typed, context: Context, limits: RewriteLimits) -> None:
         self.whole, self.context, self.limits = whole, context, limits
+        self.start = whole
         self.steps: list[Step] = []
+        self.rules: list[Rule] = []
         self.stopped = ""
         self.until = time.monotonic() + limits.seconds
+        self.tables: dict[int, dict[str, tuple[Strategy, ...]]] = {}
+        self.likely: dict[tuple[int, int], tuple[Term, tuple[Strategy, ...]]] = {}
 
     def at(self, strategy: Strategy, path: Path) -> bool:
         """Run a strategy at a place; whether it fired."""
@@ -136,8 +146,19 @@ class _Run:
             case BottomUp(inner):
                 return self._tidied(path, self._bottom_up(inner, path))
 
+    def blame(self, problem: TermError) -> RewriteError:
+        """The error that names the rule whose step broke the types."""
+        whole = self.start
+        for step, rule in zip(self.steps, self.rules, strict=True):
+            try:
+                replaced(whole, step.at, step.after, rule)
+            except RuleError as found:
+                return found
+            whole = Typed(step.whole, None, whole.names, whole.sizes, whole.kind)
+        return problem
+
     def _fire(self, rule: Rule, path: Path, sizes: dict[str, int]) -> bool:
-        found = next(rewrites(self.whole, rule, path, self.context, sizes), None)
+        found = next(rewrites(self.whole, rule, path, self.context, sizes, checked=False), None)
         if found is None or self._over(rule):
             return False
         self._accept(found)
@@ -145,6 +166,7 @@ class _Run:
 
     def _accept(self, found: Rewrite) -> None:
         self.whole = found.whole
+        self.rules.append(found.rule)
         self.steps.append(
             Step(found.rule.name, found.rule.kind, found.at, found.before, found.after, found.whole.term, found.chosen)
         )
@@ -170,7 +192,7 @@ class _Run:
             return True
         if not self.stopped:
             self.whole = whole
-            del self.steps[count:]
+            del self.steps[count:], self.rules[count:]
         return False
 
     def _repeat(self, strategy: Strategy, path: Path) -> bool:
@@ -206,14 +228,26 @@ class _Run:
             old = self.whole.at(path)
             new = simplify(old)
             if new != old:
-                self.whole = self.whole.replaced(path, new)
+                self.whole = self.whole.supposed(path, new)
                 self.steps[-1] = replace(self.steps[-1], whole=self.whole.term)
         return fired
 
-    def _likely(self, strategies: tuple[Strategy, ...], path: Path) -> Sequence[Strategy]:
-        """Those of the strategies whose rule has the operation at this place as its sink."""
-        table = _by_label(strategies)
-        return table.get(label_of(self.whole.at(path)), table[ANY])
+    def _likely(self, strategies: tuple[Strategy, ...], path: Path) -> tuple[Strategy, ...]:
+        """Those of the strategies whose rule has the form of the part at this place; a part is looked at once."""
+        term = self.whole.at(path)
+        known = self.likely.get((id(strategies), id(term)))
+        if known is None:
+            table = self.tables.get(id(strategies))
+            if table is None:
+                table = self.tables[id(strategies)] = _by_label(strategies)  # the strategy outlives the run
+            found = tuple(one for one in table.get(label_of(term), table[ANY]) if self._has_form(one, term))
+            known = self.likely[id(strategies), id(term)] = term, found  # the term is kept: its id stays its own
+        return known[1]
+
+    def _has_form(self, strategy: Strategy, term: Term) -> bool:
+        if not isinstance(strategy, Fire):
+            return True
+        return next(match(compiled(strategy.rule).shape, term, self.context.host), None) is not None
 
 
 @cache

@@ -6,7 +6,6 @@ A rule keeps the type of what it replaces, so that only the new part is looked a
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from dovetail.base.errors import TermError
 from dovetail.ir.functional.infer import infer, typing_of
@@ -20,14 +19,23 @@ from dovetail.rewrite.shape import Value
 Path = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class Typed:
-    """A term over ``names`` and run-time ``sizes``, and the types of all its parts by place."""
+    """A term over ``names`` and run-time ``sizes``, and the types of all its parts by place.
 
-    term: Term
-    types: Mapping[Path, Type]
-    names: Mapping[str, Type]
-    sizes: tuple[Size, ...] = ()
+    Types are worked out when they are first asked for; a ``TermError`` then says where the term is wrong.
+    """
+
+    def __init__(
+        self,
+        term: Term,
+        types: Mapping[Path, Type] | None,
+        names: Mapping[str, Type],
+        sizes: tuple[Size, ...] = (),
+        kind: Type | None = None,
+    ) -> None:
+        self.term, self.names, self.sizes = term, names, sizes
+        self._types, self._kind = types, kind
+        self._parts: dict[Path, Term] = {}
 
     @staticmethod
     def of(definition: Definition) -> Typed:
@@ -35,12 +43,23 @@ class Typed:
         names = {param.name: param.type for param in definition.params}
         return Typed(definition.body, typing_of(definition).at, names, definition.sizes)
 
+    @property
+    def types(self) -> Mapping[Path, Type]:
+        """The type of every part, by place."""
+        if self._types is None:
+            self._types = self._inferred(self.term, self.names, self._kind)
+        return self._types
+
+    @property
+    def kind(self) -> Type:
+        """The type of the whole."""
+        return self.types[()] if self._kind is None else self._kind
+
     def at(self, path: Path) -> Term:
         """The part at a place."""
-        term = self.term
-        for step in path:
-            term = children(term)[step]
-        return term
+        if not self._parts:
+            self._parts.update(_parts(self.term, ()))
+        return self._parts[path]
 
     def paths(self) -> Iterator[Path]:
         """All places, outermost first."""
@@ -71,14 +90,23 @@ class Typed:
 
     def replaced(self, path: Path, new: Term) -> Typed:
         """The term with another part at a place; a TermError where the part has another type."""
-        inference = Inference(self.sizes)
-        found = inference.infer(new, self.names_at(path))
-        inference.demand(found, self.types[path], "the type changes")
-        inference.settle()
+        found = self._inferred(new, self.names_at(path), self.types[path])
         depth = len(path)
         types = {place: kind for place, kind in self.types.items() if place[:depth] != path}
-        types |= {(*path, *place): kind for place, kind in inference.typing(found).at.items()}
+        types |= {(*path, *place): kind for place, kind in found.items()}
         return Typed(_replaced(self.term, path, new), types, self.names, self.sizes)
+
+    def supposed(self, path: Path, new: Term) -> Typed:
+        """The term with another part of the same type at a place; whether it has it is seen later."""
+        return Typed(_replaced(self.term, path, new), None, self.names, self.sizes, self.kind)
+
+    def _inferred(self, term: Term, names: Mapping[str, Type], expected: Type | None) -> Mapping[Path, Type]:
+        inference = Inference(self.sizes)
+        found = inference.infer(term, names)
+        if expected is not None:
+            inference.demand(found, expected, "the type changes")
+        inference.settle()
+        return inference.typing(found).at
 
 
 def match_type(pattern: Type, given: Type, types: dict[str, Type], sizes: dict[str, Value]) -> bool:

@@ -114,3 +114,5 @@ def test_functions_that_pass_over_none_are_not_strict() -> None:
     assert algebra.strict(parse_term(r"\a -> exp(a) + 1"))
     assert not algebra.strict(parse_term(r"\a -> orelse(a, 0)"))
     assert not algebra.strict(parse_term("reduce(add, 0)"))
+    assert not algebra.strict(parse_term(r"\a -> 3"))
+    assert not algebra.strict(parse_term(r"\a b -> a"))
