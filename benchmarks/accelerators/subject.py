@@ -72,11 +72,11 @@ def measured(case: Case, budget: float, certify: bool = False) -> Row:
         machine, nest = lowered(main, plan, target)
         if certify:
             compiled(program, case.target, plan)
+        begun = time.perf_counter()
+        timing = simulate_time(nest, machine)
+        simulated = time.perf_counter() - begun
     except DovetailError as error:
         return Row(case, peer=peer, error=str(error).splitlines()[0])
-    begun = time.perf_counter()
-    timing = simulate_time(nest, machine)
-    simulated = time.perf_counter() - begun
     predicted = predict(nest, machine).cycles
     return Row(case, timing.cycles, predicted, peer, searched, simulated, _busy(target, timing))
 

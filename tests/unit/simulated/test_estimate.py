@@ -35,3 +35,8 @@ def test_run_time_sizes_are_as_large_as_they_may_be() -> None:
     largest = estimated_cycles(program, target)
     assert largest == estimated_cycles(dovetail.program(PRODUCT.format(d="i8", s="i32")), target)
     assert estimated_cycles(program, target, {"m": 8}) < largest
+
+
+def test_what_main_memory_does_not_hold_is_never_chosen() -> None:
+    text = "in a: f64[65536,32768]  out c: f64[65536]\nfor i<65536, k<32768: c[i] += a[i,k]"
+    assert estimated_cycles(dovetail.program(text), load_target("sw26010")) == float("inf")
