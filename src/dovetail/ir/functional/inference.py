@@ -45,6 +45,16 @@ class Typing:
     sizes: Mapping[str, Index] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Something to type as soon as enough is known of the types ``on``."""
+
+    path: Path
+    term: Term
+    attempt: Callable[[bool], str | bool]
+    on: tuple[Type, ...]
+
+
 class Inference(Equations):
     """Types of several terms that share what is known, such as the two sides of a rule.
 
@@ -56,7 +66,8 @@ class Inference(Equations):
         self.ranges = {size.name: (size.low, size.high) for size in sizes}
         self.metas: dict[str, Type] = {}
         self.at: dict[Path, Type] = {}
-        self.pending: list[tuple[Path, Term, Callable[[bool], str | bool]]] = []
+        self.pending: dict[int, Waiting] = {}
+        self.asleep: dict[str, dict[int, None]] = {}
         self.facts: list[tuple[Path, Fact]] = []
         self.written: list[tuple[Path, Term, int | float, Type]] = []
         self.root: Term = Literal(None)
@@ -91,12 +102,12 @@ class Inference(Equations):
 
     def settle(self) -> None:
         """Give numbers that met no type one of their own, and check all that had to wait."""
-        self._progress(False)
-        self._progress(True)
+        self._wake()
+        self._finish()
         for name, is_float in list(self.numbers.items()):
             if name not in self.types:
                 self.types[name] = Number(DTYPES["f32" if is_float else "i64"])
-        self._progress(True)
+        self._finish()
         clash = self.retry()
         if clash is not None:
             raise TermError(pretty(f"sizes {clash} differ"))
@@ -130,8 +141,8 @@ class Inference(Equations):
             clash = self.equate(found, expected)
             if clash is not None:
                 raise self._clash(path, found, expected, clash)
-        if self.pending:
-            self._progress(False)
+        if self.news:
+            self._wake()
         return found
 
     def _type(self, term: Term, path: Path, env: Env, expected: Type | None) -> Type:
@@ -200,7 +211,8 @@ class Inference(Equations):
             if clash is not None:
                 raise self._clash(path, own, expected, clash)
         args = tuple(self.visit(arg, (*path, k), env, None) for k, arg in enumerate(term.args))
-        self.wait(path, term, lambda default: arithmetic(term.function, (*args, *rest), result, self, default))
+        every = (*args, *rest)
+        self.wait(path, term, lambda default: arithmetic(term.function, every, result, self, default), every)
         return own
 
     def _pattern(self, term: Pattern, path: Path, env: Env, expected: Type | None) -> Type:
@@ -263,26 +275,45 @@ class Inference(Equations):
 
     # -- what has to wait
 
-    def wait(self, path: Path, term: Term, attempt: Callable[[bool], str | bool]) -> None:
-        """Try ``attempt`` now and whenever more is known, until it is done; what it says in words is an error."""
-        done = attempt(False)
-        if isinstance(done, str):
-            raise self.misuse(path, term, done)
-        if not done:
-            self.pending.append((path, term, attempt))
+    def wait(self, path: Path, term: Term, attempt: Callable[[bool], str | bool], on: tuple[Type, ...]) -> None:
+        """Try ``attempt`` now and when more is known of the types ``on``; what it says in words is an error."""
+        waiting = Waiting(path, term, attempt, on)
+        if not self._tried(waiting, False):
+            self.count += 1
+            self.pending[self.count] = waiting
+            self._sleep(self.count)
 
-    def _progress(self, default: bool) -> None:
-        """Try all that waits until nothing changes."""
+    def _sleep(self, number: int) -> None:
+        for kind in self.pending[number].on:
+            kind = self.known(kind)
+            if isinstance(kind, Unknown):
+                self.asleep.setdefault(kind.name, {})[number] = None
+
+    def _wake(self) -> None:
+        """Try what waits for types of which more is known."""
+        while self.news:
+            for number in self.asleep.pop(self.news.pop(), ()):
+                if number not in self.pending:
+                    continue
+                if self._tried(self.pending[number], False):
+                    del self.pending[number]
+                else:
+                    self._sleep(number)
+
+    def _finish(self) -> None:
+        """Try all that waits until nothing changes; numbers take a type of their own."""
         again = True
-        while again and self.pending:
-            pending, self.pending, again = self.pending, [], False
-            for path, term, attempt in pending:
-                done = attempt(default)
-                if isinstance(done, str):
-                    raise self.misuse(path, term, done)
-                again |= done
-                if not done:
-                    self.pending.append((path, term, attempt))
+        while again:
+            done = [number for number, waiting in self.pending.items() if self._tried(waiting, True)]
+            for number in done:
+                del self.pending[number]
+            again = bool(done)
+
+    def _tried(self, waiting: Waiting, default: bool) -> bool:
+        done = waiting.attempt(default)
+        if isinstance(done, str):
+            raise self.misuse(waiting.path, waiting.term, done)
+        return done
 
     def _check_number(self, path: Path, term: Term, value: int | float, kind: Type) -> None:
         if not isinstance(kind, Number) or kind.dtype.is_float:

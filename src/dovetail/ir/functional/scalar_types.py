@@ -68,6 +68,7 @@ def _number_of_numbers(function: str, types: list[Type], result: Type, known: Eq
     if all(name in known.numbers for name in names):
         is_float = function in PRIMITIVES and PRIMITIVES[function].result == "float"
         known.numbers[result.name] = is_float or any(known.numbers[name] for name in names)
+        known.news.append(result.name)
         for kind in types:
             known.equate(kind, result)
 

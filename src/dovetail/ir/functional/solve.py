@@ -42,6 +42,8 @@ class Equations:
         self.nothing: set[str] = set()
         """Unknown types of ``none``."""
         self.waiting: list[tuple[Index, Index]] = []
+        self.news: list[str] = []
+        """Unknown types of which more is known since somebody looked."""
         self.count = 0
 
     def fresh_type(self, prefix: str = "a") -> Unknown:
@@ -53,9 +55,15 @@ class Equations:
         return variable(f"?_{prefix.rstrip(_DIGITS)}{self.count}")
 
     def known(self, kind: Type) -> Type:
-        """``kind`` as far as its outermost part is known."""
+        """``kind`` as far as its outermost part is known; chains of unknowns are shortened on the way."""
+        if not isinstance(kind, Unknown):
+            return kind
+        passed = []
         while isinstance(kind, Unknown) and kind.name in self.types:
+            passed.append(kind.name)
             kind = self.types[kind.name]
+        for name in passed[:-1]:
+            self.types[name] = kind
         return kind
 
     def resolve(self, kind: Type) -> Type:
@@ -131,15 +139,15 @@ class Equations:
     def _bind(self, unknown: Unknown, kind: Type) -> Clash | None:
         name = unknown.name
         if name in self.nothing and isinstance(kind, Unknown):
-            self.types[name] = kind
+            self._learn(name, kind)
             return None
         if name in self.numbers:
             if isinstance(kind, Unknown):
                 if kind.name in self.numbers:
                     self.numbers[kind.name] |= self.numbers[name]
-                    self.types[name] = kind
+                    self._learn(name, kind)
                 else:
-                    self.types[kind.name] = unknown
+                    self._learn(kind.name, unknown)
                 return None
             if not isinstance(kind, Scalar):
                 return Clash(self.resolve(unknown), self.resolve(kind))
@@ -147,8 +155,12 @@ class Equations:
             return Clash(unknown, self.resolve(kind))
         if isinstance(kind, Unknown) and not name.startswith("_") and kind.name.startswith("_"):
             name, kind = kind.name, unknown
-        self.types[name] = kind
+        self._learn(name, kind)
         return None
+
+    def _learn(self, name: str, kind: Type) -> None:
+        self.types[name] = kind
+        self.news.append(name)
 
     def _occurs(self, name: str, kind: Type) -> bool:
         kind = self.known(kind)

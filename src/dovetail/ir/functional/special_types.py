@@ -64,7 +64,7 @@ def _get(inference: Inference, term: Pattern, path: Path, env: Env) -> Type:
 
     if term.args:
         inference.visit(term.args[0], (*path, 0), env, tuple_type)
-    inference.wait(path, term, attempt)
+    inference.wait(path, term, attempt, (tuple_type,))
     return result if term.args else Function((tuple_type,), result)
 
 
@@ -142,7 +142,9 @@ def _combined(inference: Inference, term: Pattern, path: Path, element: Type, fu
         sizes.append(element.size)
         element = inference.known(element.element)
     result, inner = inference.fresh_type("r"), element
-    inference.wait(path, term, lambda default: arithmetic(function, (inner, inner), result, inference, default))
+    inference.wait(
+        path, term, lambda default: arithmetic(function, (inner, inner), result, inference, default), (inner,)
+    )
     return array(tuple(sizes), result)
 
 
