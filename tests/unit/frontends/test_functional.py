@@ -9,10 +9,14 @@ import pytest
 import dovetail.frontends.functional as fn
 from dovetail.base.errors import TermError
 from dovetail.frontends.functional import Value, const, f16, f32, i32
+from dovetail.ir.canonical import canonicalise
 from dovetail.ir.functional.evaluate import evaluate
 from dovetail.ir.functional.infer import check
+from dovetail.ir.functional.normalise import normalise
+from dovetail.ir.functional.raise_program import raise_program
 from dovetail.ir.functional.simplify import same, simplify
 from dovetail.ir.functional.text import parse_definition, parse_term
+from dovetail.ir.parse import parse
 
 Floats = npt.NDArray[np.float32]
 
@@ -171,3 +175,17 @@ def test_what_cannot_be_meant_is_refused() -> None:
         @fn.function(x=f32[9])
         def halves(x: Value) -> Value:
             return fn.split(2, x)
+
+
+def test_a_convolution_is_the_term_that_its_program_raises_to() -> None:
+    @fn.function(x=f32[2, 8, 12, 12], w=const(f32[16, 8, 3, 3]))
+    def conv(x: Value, w: Value) -> Value:
+        return fn.map(lambda image: fn.conv2d(image, w, (3, 3), padding=(1, 1)), x)
+
+    program = parse(
+        """in x: f32[2, 8, 12, 12]  const w: f32[16, 8, 3, 3]  out y: f32[2, 16, 12, 12]
+        for n<2, k<16, p<12, q<12, c<8, r<3, s<3 where 1 <= p + r < 13, 1 <= q + s < 13:
+          y[n, k, p, q] += x[n, c, p + r - 1, q + s - 1] * w[k, c, r, s]"""
+    )
+    assert same(simplify(raise_program(program, "conv").body), conv.body)
+    assert normalise(conv) == canonicalise(program)
