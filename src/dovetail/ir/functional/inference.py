@@ -10,20 +10,21 @@ of a tuple, a size in a quotient. A number takes the type of what it meets, in t
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
 from dovetail.base.dtypes import DTYPES, Kind
 from dovetail.base.errors import TermError
+from dovetail.ir.functional.deferred import Deferred
 from dovetail.ir.functional.patterns import PATTERNS, scalar_arity, scheme_of
 from dovetail.ir.functional.scalar_types import BOOL, arithmetic, result_type
 from dovetail.ir.functional.size_facts import Fact, fails, setting_facts, too_small
 from dovetail.ir.functional.sizes import names_in, substitute
-from dovetail.ir.functional.solve import Clash, Equations, plain_unknown
+from dovetail.ir.functional.solve import Clash, plain_unknown
 from dovetail.ir.functional.special_types import SPECIAL
 from dovetail.ir.functional.term import Call, Lambda, Let, Literal, Meta, Pattern, Scalar, Term, Var
-from dovetail.ir.functional.type_errors import Path, explain, misuse, place, pretty
+from dovetail.ir.functional.type_errors import Path, explain, place, pretty
 from dovetail.ir.functional.types import Array, Function, Tuple, Type, Unknown
 from dovetail.ir.functional.types import Scalar as Number
 from dovetail.ir.index import Index, variable
@@ -45,17 +46,7 @@ class Typing:
     sizes: Mapping[str, Index] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """Something to type as soon as enough is known of the types ``on``."""
-
-    path: Path
-    term: Term
-    attempt: Callable[[bool], str | bool]
-    on: tuple[Type, ...]
-
-
-class Inference(Equations):
+class Inference(Deferred):
     """Types of several terms that share what is known, such as the two sides of a rule.
 
     ``infer`` each, ``equate`` or ``demand`` what must agree, then ``settle``; ``typing`` gives what was found.
@@ -66,11 +57,8 @@ class Inference(Equations):
         self.ranges = {size.name: (size.low, size.high) for size in sizes}
         self.metas: dict[str, Type] = {}
         self.at: dict[Path, Type] = {}
-        self.pending: dict[int, Waiting] = {}
-        self.asleep: dict[str, dict[int, None]] = {}
         self.facts: list[tuple[Path, Fact]] = []
         self.written: list[tuple[Path, Term, int | float, Type]] = []
-        self.root: Term = Literal(None)
 
     def infer(self, term: Term, env: Env) -> Type:
         """The type of ``term`` as far as it is known; ``at`` is that of its parts; ``?x`` in ``env`` is a meta's."""
@@ -102,12 +90,12 @@ class Inference(Equations):
 
     def settle(self) -> None:
         """Give numbers that met no type one of their own, and check all that had to wait."""
-        self._wake()
-        self._finish()
+        self.wake()
+        self.finish()
         for name, is_float in list(self.numbers.items()):
             if name not in self.types:
                 self.types[name] = Number(DTYPES["f32" if is_float else "i64"])
-        self._finish()
+        self.finish()
         clash = self.retry()
         if clash is not None:
             raise TermError(pretty(f"sizes {clash} differ"))
@@ -142,7 +130,7 @@ class Inference(Equations):
             if clash is not None:
                 raise self._clash(path, found, expected, clash)
         if self.news:
-            self._wake()
+            self.wake()
         return found
 
     def _type(self, term: Term, path: Path, env: Env, expected: Type | None) -> Type:
@@ -273,47 +261,7 @@ class Inference(Equations):
                 sizes[name] = self.fresh_size(name[1:])
         return substitute(size, sizes)
 
-    # -- what has to wait
-
-    def wait(self, path: Path, term: Term, attempt: Callable[[bool], str | bool], on: tuple[Type, ...]) -> None:
-        """Try ``attempt`` now and when more is known of the types ``on``; what it says in words is an error."""
-        waiting = Waiting(path, term, attempt, on)
-        if not self._tried(waiting, False):
-            self.count += 1
-            self.pending[self.count] = waiting
-            self._sleep(self.count)
-
-    def _sleep(self, number: int) -> None:
-        for kind in self.pending[number].on:
-            kind = self.known(kind)
-            if isinstance(kind, Unknown):
-                self.asleep.setdefault(kind.name, {})[number] = None
-
-    def _wake(self) -> None:
-        """Try what waits for types of which more is known."""
-        while self.news:
-            for number in self.asleep.pop(self.news.pop(), ()):
-                if number not in self.pending:
-                    continue
-                if self._tried(self.pending[number], False):
-                    del self.pending[number]
-                else:
-                    self._sleep(number)
-
-    def _finish(self) -> None:
-        """Try all that waits until nothing changes; numbers take a type of their own."""
-        again = True
-        while again:
-            done = [number for number, waiting in self.pending.items() if self._tried(waiting, True)]
-            for number in done:
-                del self.pending[number]
-            again = bool(done)
-
-    def _tried(self, waiting: Waiting, default: bool) -> bool:
-        done = waiting.attempt(default)
-        if isinstance(done, str):
-            raise self.misuse(waiting.path, waiting.term, done)
-        return done
+    # -- messages
 
     def _check_number(self, path: Path, term: Term, value: int | float, kind: Type) -> None:
         if not isinstance(kind, Number) or kind.dtype.is_float:
@@ -326,9 +274,6 @@ class Inference(Equations):
 
     def _clash(self, path: Path, found: Type, expected: Type, clash: Clash) -> TermError:
         return explain("", (self.root, path), self.resolve(found), self.resolve(expected), clash)
-
-    def misuse(self, path: Path, term: Term, what: str) -> TermError:
-        return misuse(self.root, path, term, what)
 
 
 @lru_cache(256)
