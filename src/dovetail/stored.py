@@ -65,6 +65,18 @@ class Shelf:
             self.cache.put("plan", key, json.dumps({"note": made.note, "plan": made.to_json()}).encode())
         return made
 
+    def text(self, what: str, threads: int, details: str, make: Callable[[], dict[str, str]]) -> dict[str, str]:
+        """Words kept for so many threads and ``details``, else new ones, which are then kept."""
+        key = {**self.key, "threads": str(threads), "details": details}
+        data = None if self.cache is None else self.cache.get(what, key)
+        kept = None if data is None else _words(data)
+        if kept is not None:
+            return kept
+        made = make()
+        if self.cache is not None:
+            self.cache.put(what, key, json.dumps(made).encode())
+        return made
+
     def kernel(self, plan: Plan) -> Stored | None:
         data = None if self.cache is None else self.cache.get("object", {**self.key, "plan": plan.to_json()})
         return None if data is None else from_bytes(data)
@@ -94,6 +106,16 @@ def _plan(data: bytes) -> Plan | None:
         return replace(plan_from_json(found["plan"]), note=str(found["note"]))
     except (KeyError, TypeError, ValueError, PlanError):
         return None
+
+
+def _words(data: bytes) -> dict[str, str] | None:
+    try:
+        found = json.loads(data)
+    except ValueError:
+        return None
+    if not isinstance(found, dict) or not all(isinstance(word, str) for word in found.values()):
+        return None
+    return found
 
 
 def to_bytes(kernel: Stored) -> bytes:

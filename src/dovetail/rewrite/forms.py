@@ -14,7 +14,9 @@ from dovetail.ir.functional.normalise import normalise
 from dovetail.ir.functional.raise_program import raise_program
 from dovetail.ir.functional.term import Definition
 from dovetail.ir.program import Program, Statement
+from dovetail.ir.windows import has_windows
 from dovetail.rewrite.apply import everywhere
+from dovetail.rewrite.copies import plain_copies
 from dovetail.rewrite.derivation import Derivation, Step
 from dovetail.rewrite.rule import Rule
 from dovetail.rewrite.tables.convolution import CONVOLUTION
@@ -27,15 +29,12 @@ Estimate = Callable[[Program], float]
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """One algorithm: the rule that gives it, and the program it is."""
+    """One algorithm: the rule that gives it, the program it is, the rule's class, and the derivation as text."""
 
     name: str
     program: Program
-    derivation: Derivation | None = None
-
-    @property
-    def kind(self) -> str:
-        return "bit-exact" if self.derivation is None else self.derivation.kind
+    kind: str = "bit-exact"
+    derivation: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,18 +78,7 @@ def forms(
     for rule in wanted:
         derivation = _derived(definition, rule)
         if derivation is not None:
-            yield Form(rule.name, normalise(derivation.end), derivation)
-
-
-def has_windows(program: Program) -> bool:
-    """Whether a statement sums over windows: an index of what it reads has a loop of its result and one it sums over."""
-    return any(_has_windows(statement) for statement in program.statements)
-
-
-def _has_windows(statement: Statement) -> bool:
-    summed = {loop.name for loop in statement.reduced}
-    indices = (index.names() for access in statement.reads() for index in access.indices)
-    return bool(summed) and any(names & summed and names - summed for names in indices)
+            yield Form(rule.name, plain_copies(normalise(derivation.end)), derivation.kind, str(derivation))
 
 
 def _is_indirect(statement: Statement) -> bool:

@@ -1,0 +1,79 @@
+"""Which algorithm a program is compiled with: itself, or what a rule makes of it where that is estimated to be faster.
+
+The choice is kept with the plans, so that rules are loaded and tried once for each program, target and set of rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import sha256
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from dovetail.ir.parse import parse
+from dovetail.ir.program import Program
+from dovetail.ir.windows import has_windows
+from dovetail.stored import Shelf
+
+if TYPE_CHECKING:
+    from dovetail.rewrite.forms import Choice
+    from dovetail.rewrite.rule import Rule
+
+DIRECT = "direct"
+Estimate = Callable[[Program], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Algorithm:
+    """The program that is compiled, the rule that gave it and its class; what was compared, and the derivation."""
+
+    program: Program
+    name: str = DIRECT
+    kind: str = "bit-exact"
+    costs: str = ""
+    derivation: str = ""
+
+    def __str__(self) -> str:
+        """A line for each form that was looked at; empty where there was no other."""
+        if not self.costs:
+            return ""
+        return f"algorithm: {self.name} ({self.kind})\n" + "\n".join(f"  {line}" for line in self.costs.splitlines())
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What the user allows: ``relaxed`` rules, and ``rules`` of their own."""
+
+    relaxed: bool = False
+    rules: tuple[Rule, ...] = ()
+
+    @property
+    def text(self) -> str:
+        return f"{self.relaxed} {sha256(repr(self.rules).encode()).hexdigest()}"
+
+
+def chosen(
+    program: Program, shelf: Shelf, threads: int, wishes: Wishes, estimate: Estimate, least: float = 0.0
+) -> Algorithm:
+    """The algorithm for ``program``; ``least`` is the estimate of its arithmetic alone, at the machine's best."""
+    if not wishes.rules and not has_windows(program):
+        return Algorithm(program)
+    words = shelf.text("form", threads, wishes.text, lambda: _choose(program, wishes, estimate, least))
+    own = parse(words["program"]) if words["program"] else program
+    return Algorithm(own, words["name"], words["kind"], words["costs"], words["derivation"])
+
+
+def _choose(program: Program, wishes: Wishes, estimate: Estimate, least: float) -> dict[str, str]:
+    """Rules are loaded when a program has something for them."""
+    choice: Choice = import_module("dovetail.rewrite.forms").choose(
+        program, estimate, wishes.relaxed, wishes.rules, least
+    )
+    form = choice.form
+    return {
+        "name": form.name,
+        "kind": form.kind,
+        "program": "" if form.name == DIRECT else str(form.program),
+        "costs": "\n".join(f"{name}: {cost:,.0f} cycles estimated" for name, cost in choice.costs),
+        "derivation": form.derivation,
+    }
