@@ -15,7 +15,9 @@ from dovetail.base.errors import DovetailError
 from dovetail.cli.bench import bench
 from dovetail.cli.compile import compile_verb
 from dovetail.cli.doctor import doctor
+from dovetail.cli.explain import explain_verb
 from dovetail.cli.map import map_verb
+from dovetail.cli.rules import rules_app
 from dovetail.cli.run import run
 from dovetail.cli.screen import say, show_error
 from dovetail.cli.simulate import simulate_verb
@@ -87,9 +89,11 @@ def _root(
 
 app.command("map")(map_verb)
 app.command("compile")(compile_verb)
+app.command("explain")(explain_verb)
 app.command("run")(run)
 app.command("bench")(bench)
 app.command("verify")(verify)
 app.command("simulate")(simulate_verb)
 app.add_typer(targets_app, name="targets")
+app.add_typer(rules_app, name="rules")
 app.command("doctor")(doctor)

@@ -27,6 +27,12 @@ Seed = Annotated[int, typer.Option("--seed", min=0, help="Which inputs are made 
 PlanFile = Annotated[
     str | None, typer.Option("--plan", metavar="FILE", help="Use this plan (JSON) instead of the default one.")
 ]
+RuleFile = Annotated[
+    str | None, typer.Option("--rules", metavar="FILE", help="Rewrite rules of your own: a .toml file with [[rule]].")
+]
+Relaxed = Annotated[
+    bool, typer.Option("--relaxed", help="Allow rules that change values within their stated error, such as Winograd.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for another program instead of tables.")]
 
 

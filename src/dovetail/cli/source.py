@@ -1,7 +1,8 @@
-"""PROGRAM on the command line -> a verified program."""
+"""PROGRAM on the command line -> a verified program, or a term that is well typed."""
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,27 +11,49 @@ from dovetail.base.errors import ProgramError
 from dovetail.base.limits import DEFAULT_LIMITS
 
 if TYPE_CHECKING:
+    from dovetail.ir.functional.term import Definition
     from dovetail.ir.program import Program
 
 STDIN = "-"
+_DEFINITION = re.compile(r"(?:\s+|#[^\n]*|size\s+\w+\s+in\s+\d+\s*\.\.\s*\d+)*def\b")
+"""How the text of a definition begins."""
 
 
 def read_program(path: str | None, text: str | None) -> Program:
     """The program in the file ``path`` ("-": standard input), or in ``text``."""
     from dovetail.pipeline import program
 
-    if (path is None) == (text is None):
-        what = "no program is given" if path is None else "two programs are given: a file and --text"
-        raise ProgramError(what, hint="a file, - for standard input, or --text 'in x: f32[8] ...'")
-    if text is not None:
-        return program(text, "--text")
-    assert path is not None
-    return program(_decoded(_bytes(path), path), "standard input" if path == STDIN else path)
+    return program(*_text(path, text))
+
+
+def read_source(path: str | None, text: str | None) -> Program | Definition:
+    """The program, or the one definition of a term (``def f(x: f32[8]) -> y = ...``), in a file or in ``text``."""
+    from dovetail.ir.functional.infer import check
+    from dovetail.ir.functional.text import parse_definition
+    from dovetail.pipeline import program
+
+    found, name = _text(path, text)
+    if not _DEFINITION.match(found):
+        return program(found, name)
+    definition = parse_definition(found, name)
+    check(definition)
+    return definition
 
 
 def stem(path: str | None) -> str:
     """The name that files made from this program start with."""
     return "kernel" if path is None or path == STDIN else Path(path).stem
+
+
+def _text(path: str | None, text: str | None) -> tuple[str, str]:
+    """The text, and the name that it goes by in messages."""
+    if (path is None) == (text is None):
+        what = "no program is given" if path is None else "two programs are given: a file and --text"
+        raise ProgramError(what, hint="a file, - for standard input, or --text 'in x: f32[8] ...'")
+    if text is not None:
+        return text, "--text"
+    assert path is not None
+    return _decoded(_bytes(path), path), "standard input" if path == STDIN else path
 
 
 def _bytes(path: str) -> bytes:

@@ -94,6 +94,13 @@ def test_a_primitive_is_a_function_of_its_values() -> None:
     ]
 
 
+def test_what_is_left_out_of_a_commutative_operation_may_stand_on_either_side() -> None:
+    assert bindings(r"map(\v -> ?c * v, ?x)", r"map(\a -> a * w, y)") == [{"c": "w", "x": "y"}]
+    assert bindings(r"map(\v -> ?c * v, ?x)", r"map(\a -> w * a, y)") == [{"c": "w", "x": "y"}]
+    assert bindings(r"map(\v -> v * ?c, ?x)", r"map(\a -> w * a, y)") == [{"c": "w", "x": "y"}]
+    assert bindings(r"map(\v -> ?c - v, ?x)", r"map(\a -> a - w, y)") == []
+
+
 def test_a_hidden_variable_is_another_one() -> None:
     assert bindings(r"map(\a -> map(\b -> a + b, ?y), ?x)", r"map(\v -> map(\v -> v + v, y), x)") == []
 
