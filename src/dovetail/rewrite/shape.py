@@ -95,8 +95,8 @@ def shape_of(term: Term, levels: Mapping[str, int] | None = None, depth: int = 0
         case Call(Meta(name), args):
             return _applied(name, args, levels, depth)
         case Scalar(function, (arg,)) if is_commutative(function):
-            operands = (shape_of(arg, levels, depth + 1), Bound(depth))
-            return Binder(FUNCTION, 1, (), Node(f"{function}(2)", (), operands, True))
+            both = (shape_of(arg, levels, depth + 1), Bound(depth))
+            return Binder(FUNCTION, 1, (), Node(f"{function}(2)", (), both, True))
     operands = tuple(shape_of(child, levels, depth) for child in _operands(term))
     return Node(label_of(term), settings_of(term), operands, commutes(term))
 
