@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from dovetail.rewrite.rule import Rule
     from dovetail.rewrite.rules import Rules
 
+NEVER = "it never fires"
+"""What a report says of a rule that fired on none of the terms that were tried."""
 LONGEST = 160
 """Characters of one side of a rule in the list; ``show`` has all of it."""
 rules_app = typer.Typer(invoke_without_command=True, rich_markup_mode=None, subcommand_metavar="[COMMAND]")
@@ -116,7 +118,7 @@ def _show_report(report: Report) -> None:
     if report.ok:
         say(f"{report.rule.name}: right on {report.examples} examples ({report.rule.kind})")
     else:
-        say(f"{report.rule.name}: wrong", "bold red")
+        say(f"{report.rule.name}: {'not tried' if report.failure == NEVER else 'wrong'}", "bold red")
         say("\n".join(f"  {line}" for line in (report.failure or "").splitlines()))
 
 
