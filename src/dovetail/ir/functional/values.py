@@ -130,4 +130,4 @@ def rounded(data: Data, dtype: DType) -> Data:
 def same_bits(data: Data, dtype: DType) -> Data:
     """The bits of ``data`` as they are stored, read as ``dtype``."""
     bits = np.ascontiguousarray(store(data.values, data.dtype, data.dtype))
-    return Data(convert(bits.view(dtype.numpy).reshape(bits.shape), dtype, dtype), dtype, data.there)
+    return Data(convert(bits.view(dtype.numpy).reshape(data.values.shape), dtype, dtype), dtype, data.there)
