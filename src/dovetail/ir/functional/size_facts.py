@@ -49,9 +49,13 @@ def setting_facts(term: Pattern, sizes: Mapping[str, Index]) -> Iterator[Fact]:
         yield Fact(m - 1 - last, f"element {last} does not exist", "there are {} elements", m)
 
 
-def place_facts(places: Places, sizes: tuple[Index, ...]) -> Iterator[Fact]:
-    """That the elements at ``places`` exist where no condition is there to say so; ``sizes`` are the array's."""
-    if places.where or any(loop.extent == constant(0) for loop in places.loops):
+def place_facts(places: Places, sizes: tuple[Index, ...], ranges: Ranges) -> Iterator[Fact]:
+    """That the elements at ``places`` exist where no condition is there to say so; ``sizes`` are the array's.
+
+    Nothing is said where a loop may be empty.
+    """
+    extents = [interval(loop.extent, ranges) for loop in places.loops]
+    if places.where or any(extent is None or extent[0] < 1 for extent in extents):
         return
     last = {loop.name: loop.extent - 1 for loop in places.loops}
     hint = "a condition: [loops where condition: indices]"

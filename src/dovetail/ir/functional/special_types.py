@@ -79,7 +79,7 @@ def _view(inference: Inference, term: Pattern, path: Path, env: Env) -> Type:
     result = array(tuple(loop.extent for loop in places.loops), element)
     if term.args:
         inference.visit(term.args[0], (*path, 0), env, data)
-    inference.facts += ((path, fact) for fact in place_facts(places, sizes))
+    inference.facts += ((path, fact) for fact in place_facts(places, sizes, inference.ranges))
     return result if term.args else Function((data,), result)
 
 
@@ -95,7 +95,7 @@ def _scatter(inference: Inference, term: Pattern, path: Path, env: Env) -> Type:
     if term.args:
         inference.visit(term.args[0], (*path, 0), env, data)
     extents = tuple(size for size in sizes if isinstance(size, Index))
-    inference.facts += ((path, fact) for fact in place_facts(places, extents))
+    inference.facts += ((path, fact) for fact in place_facts(places, extents, inference.ranges))
     function = Combine(combine).function
     stored = element
     if function is not None:
@@ -123,7 +123,7 @@ def _steps(inference: Inference, term: Pattern, path: Path, env: Env) -> Type:
     written = _one_or_all([array(extents, inference.fresh_type()) for extents in loops])
     params = (Function(state.members if isinstance(state, Tuple) else (state,), written), state)
     for target, places in writes:
-        inference.facts += ((path, fact) for fact in place_facts(places, sizes[target]))
+        inference.facts += ((path, fact) for fact in place_facts(places, sizes[target], inference.ranges))
     for k in reversed(range(len(term.args))):
         inference.visit(term.args[k], (*path, k), env, params[k])
     rest = params[len(term.args) :]
