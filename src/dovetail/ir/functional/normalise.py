@@ -14,10 +14,9 @@ from __future__ import annotations
 
 from dovetail.base.errors import TermError, VerifyError
 from dovetail.ir.canonical import canonicalise, interface_order
-from dovetail.ir.expr import Read
 from dovetail.ir.functional.normalise_store import Leaf, Store
 from dovetail.ir.functional.normalise_terms import Evaluation
-from dovetail.ir.functional.normalise_values import Cell, Stored, Tuple, Value, default_type
+from dovetail.ir.functional.normalise_values import Tuple, Value, default_type
 from dovetail.ir.functional.term import Definition
 from dovetail.ir.functional.types import Scalar, shape
 from dovetail.ir.index import Access, variable
@@ -53,10 +52,11 @@ def _normalised(definition: Definition, careful: bool) -> Program:
 
 def _program(definition: Definition, store: Store, names: dict[str, str]) -> Program:
     """What was stored; ``names`` are temporaries that are results."""
+    statements = store.settled_statements()
     for temp, name in names.items():
         old = store.tensors.pop(temp)
         store.declare(Tensor(Role.OUT, name, old.dtype, old.shape))
-    statements = [s.rename(names) for s in store.statements] if names else store.statements
+    statements = [s.rename(names) for s in statements] if names else statements
     temps = (t for t in store.tensors.values() if t.role is Role.TEMP)
     return Program((*_interface(definition, store), *temps), tuple(statements), definition.sizes)
 
@@ -86,12 +86,12 @@ def _write_results(store: Store, definition: Definition, results: tuple[Value, .
     for name, value in pairs:
         if name not in owned:
             _write_out(store, name, value, names)
-    changed = [(name, value) for name, value in pairs if name in owned and not _is_whole(name, value)]
+    changed = [(name, value) for name, value in pairs if name in owned and not _is_whole(store, name, value)]
     written = [_writes(store, name, value) for name, value in changed]
     copies: list[tuple[str, Value]] = []
     for k, ((name, value), statements) in enumerate(zip(changed, written, strict=True)):
         later = [s for other in written[k + 1 :] for s in other]
-        if _reads_elsewhere(name, statements) or any(a.tensor == name for s in later for a in s.reads()):
+        if _reads_elsewhere(store, name, statements) or any(a.tensor == name for s in later for a in s.reads()):
             copies.append((name, store.keep(value)))
         else:
             store.statements += statements
@@ -104,8 +104,9 @@ def _write_out(store: Store, name: str, value: Value, names: dict[str, str]) -> 
     """A temporary that holds the result already gets its name; anything else is written."""
     if name in store.tensors:
         raise TermError(f"result '{name}' has the name of a parameter", hint=f"inout {name}, or another name")
-    temp = _held(store, value)
-    if temp is not None and temp not in names:
+    held = store.whole(value)
+    temp = store.root(held.tensor) if held is not None and not held.indices else None
+    if temp is not None and temp not in names and store.tensors[temp].role is Role.TEMP:
         names[temp] = name
         return
     leaf = _leaf(store, name, value)
@@ -124,9 +125,10 @@ def _writes(store: Store, name: str, value: Value) -> list[Statement]:
     return [s for s in new if s.out.tensor == name]
 
 
-def _reads_elsewhere(name: str, statements: list[Statement]) -> bool:
+def _reads_elsewhere(store: Store, name: str, statements: list[Statement]) -> bool:
     """Whether a statement reads the tensor it writes at another place than the one it writes."""
-    return any(a.tensor == name and (a != s.out or s.reduced) for s in statements for a in s.reads())
+    reads = ((s, a) for s in statements for a in s.reads() if a.tensor == name)
+    return any(not store.same(a, s.out) or s.reduced for s, a in reads)
 
 
 def _leaf(store: Store, name: str, value: Value) -> Leaf:
@@ -140,17 +142,7 @@ def _access(name: str, leaf: Leaf) -> Access:
     return Access(name, tuple(variable(loop.name) for loop in leaf.loops))
 
 
-def _held(store: Store, value: Value) -> str | None:
-    """The temporary that ``value`` is the whole of."""
-    if isinstance(value, Stored):
-        name = value.tensor if not value.indices else None
-    else:
-        bodies = [c.body for c in value.cases if not c.where] if isinstance(value, Cell) else []
-        body = bodies[0] if len(bodies) == 1 else None
-        name = body.access.tensor if isinstance(body, Read) and not body.access.indices else None
-    return name if name is not None and store.tensors[name].role is Role.TEMP else None
-
-
-def _is_whole(name: str, value: Value) -> bool:
+def _is_whole(store: Store, name: str, value: Value) -> bool:
     """Whether ``value`` is the tensor itself, changed in place."""
-    return isinstance(value, Stored) and value.tensor == name and not value.indices
+    held = store.whole(value)
+    return held is not None and store.root(held.tensor) == name and not held.indices

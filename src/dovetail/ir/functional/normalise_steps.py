@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dovetail.base.dtypes import DType, compute_type
@@ -11,9 +12,7 @@ from dovetail.ir.expr import joined
 from dovetail.ir.functional.normalise_store import Leaf
 from dovetail.ir.functional.normalise_values import (
     Array,
-    Cell,
     Closure,
-    Stored,
     Sum,
     Tuple,
     Value,
@@ -58,11 +57,10 @@ def steps(evaluation: Evaluation, settings: Settings, args: tuple[Value, ...]) -
     store = evaluation.store
     count, *rows = settings
     function, start = args
-    state = start.members if isinstance(start, Tuple) else (start,)
-    held = tuple(_held(evaluation, value) for value in state)
-    for value in held:
-        store.present.pop(value.tensor, None)
-    found = evaluation.apply(function, held)
+    held = tuple(_held(evaluation, value) for value in (start.members if isinstance(start, Tuple) else (start,)))
+    for state in held:
+        store.present.pop(state.tensor, None)
+    found = evaluation.apply(function, tuple(state.value for state in held))
     contributions = found.members if isinstance(found, Tuple) else (found,)
     assert isinstance(count, Index) and len(rows) == 3 * len(contributions)
     seq: tuple[Loop, ...] = ()
@@ -78,21 +76,28 @@ def steps(evaluation: Evaluation, settings: Settings, args: tuple[Value, ...]) -
             (leaf,) = store.leaves(_at(data, [values[loop.name] for loop in places.loops]))[0]
             inner = (*loops, *leaf.loops)
             _write(evaluation, written.tensor, written.indices, Combine(op), places, values, inner, leaf)
-    for value in held:
-        store.versions[value.tensor] = store.versions.get(value.tensor, 0) + 1
-    after = tuple(store.stored(value.tensor, value.indices, fresh=True) for value in held)
+    after = tuple(store.changed(state.tensor, state.indices) for state in held)
     return Tuple(after) if isinstance(start, Tuple) else after[0]
 
 
-def _held(evaluation: Evaluation, value: Value) -> Stored:
+@dataclass(frozen=True, slots=True)
+class _State:
+    """A tensor that is changed in place, the indices of the part that is, and what that is before."""
+
+    tensor: str
+    indices: tuple[Index, ...]
+    value: Value
+
+
+def _held(evaluation: Evaluation, value: Value) -> _State:
     """The tensor that holds a state; a copy of one that belongs to the caller."""
-    if isinstance(value, Stored) and evaluation.store.tensors[value.tensor].role in (Role.TEMP, Role.INOUT):
-        return value
-    kept = evaluation.store.keep(value)
-    if isinstance(kept, Stored):
-        return kept
-    (case,) = kept.cases if isinstance(kept, Cell) else ()
-    raise TermError("steps change arrays", why=f"{case.body} is a number", hint="an array of one element")
+    store = evaluation.store
+    access = store.whole(value) or store.whole(value := store.keep(value))
+    if access is None:
+        raise TermError("steps change arrays of numbers", hint="a tuple of several arrays")
+    if store.tensors[access.tensor].role in (Role.TEMP, Role.INOUT):
+        return _State(access.tensor, access.indices, value)
+    return _held(evaluation, store.keep(value))
 
 
 def _loops(evaluation: Evaluation, places: Places, seq: tuple[Loop, ...]) -> tuple[Loop, ...]:

@@ -32,7 +32,7 @@ from dovetail.ir.functional.normalise_values import (
     widened,
 )
 from dovetail.ir.index import Access, Condition, Index, variable
-from dovetail.ir.index_ranges import NEVER, Ranges, needed_conditions
+from dovetail.ir.index_ranges import NEVER, Ranges, needed_conditions, simplify
 from dovetail.ir.program import Combine, Loop, Role, Size, Statement, Tensor
 from dovetail.ir.value_forms import exact
 
@@ -60,6 +60,10 @@ class Store:
         self.present: dict[str, tuple[tuple[str, ...], tuple[tuple[Condition, ...], ...]]] = {}
         """Tensors that are not written everywhere: names for their indices, and the cases in which they are."""
         self.versions: dict[str, int] = {}
+        self.roots: dict[str, str] = {}
+        """Later names of numbers that were changed, with the first."""
+        self.frozen: dict[str, int] = {}
+        """Names under which numbers must not be read any more, from which statement on."""
         self._settled: dict[int, tuple[Sum, Expr]] = {}
         self._dtypes: dict[str, DType] = {}
 
@@ -116,8 +120,7 @@ class Store:
             at = lambda i: self._stored(tensor, (*indices, i), version, False)  # noqa: E731
             return Stored(lambda: extent, at, tensor=tensor, indices=indices, version=version, fresh=fresh)
         if version != self.versions.get(tensor, 0):
-            what = "an array is read after a part of it was changed"
-            raise TermError(what, why="a program keeps one copy", hint='to("", x) makes another')
+            raise _read_late()
         read = Read(Access(tensor, indices))
         present = self.present.get(tensor)
         if present is None:
@@ -125,6 +128,43 @@ class Store:
         values = dict(zip(present[0], indices, strict=True))
         cases = tuple(Case(tuple(c.substitute(values) for c in where), read) for where in present[1])
         return Cell(cases, declared.dtype)
+
+    def whole(self, value: Value) -> Access | None:
+        """The tensor that ``value`` is, or the part of it at some indices; None for anything else."""
+        if isinstance(value, Stored):
+            return Access(value.tensor, value.indices)
+        if not isinstance(value, Cell) or len(value.cases) != 1:
+            return None
+        (case,) = value.cases
+        plain = isinstance(case.body, Read) and not case.where and not case.fixed
+        return case.body.access if plain and isinstance(case.body, Read) else None
+
+    def changed(self, tensor: str, indices: tuple[Index, ...]) -> Value:
+        """A tensor after statements have changed it. What was read of it before must not be read again.
+
+        Arrays are asked for elements when these are read; a number without dimensions gets a new name instead.
+        """
+        if self.tensors[tensor].shape:
+            self.versions[tensor] = self.versions.get(tensor, 0) + 1
+            return self.stored(tensor, indices, fresh=True)
+        self.frozen[tensor] = len(self.statements)
+        new = f"%t{len(self.tensors)}"
+        self.declare(replace(self.tensors[tensor], name=new))
+        self.roots[new] = self.root(tensor)
+        return self.stored(new)
+
+    def root(self, tensor: str) -> str:
+        """The tensor's first name."""
+        return self.roots.get(tensor, tensor)
+
+    def settled_statements(self) -> list[Statement]:
+        """All statements, with each tensor under its first name."""
+        for name, count in self.frozen.items():
+            if any(access.tensor == name for s in self.statements[count:] for access in s.reads()):
+                raise _read_late()
+        for name in self.roots:
+            del self.tensors[name]
+        return [s.rename(self.roots) for s in self.statements] if self.roots else self.statements
 
     def keep(self, value: Value) -> Value:
         """A stored copy of ``value``; a tensor that nothing else has is one already."""
@@ -236,12 +276,26 @@ class Store:
         """What the reduction starts from is one more contribution, unless it is there already."""
         for case in map(fix, total.start.cases):
             inside = (*where, *case.where)
-            if case.body == Read(out) and self.tensors[out.tensor].role is Role.INOUT:
+            if self._is_there(case.body, out):
                 continue
             if isinstance(case.body, Sum) and case.body.combine is total.combine and direct(case.body, dtype):
                 self._emit_sum(out, loops, case.body, inside, dtype)
             else:
                 self.put(out, loops, total.combine, self.settle(case, total.start.dtype), inside)
+
+    def _is_there(self, body: Expr | Sum, out: Access) -> bool:
+        """Whether what a reduction starts from is what the caller's tensor holds at that place."""
+        if isinstance(body, Cast) and exact(self._dtypes[out.tensor], body.dtype):
+            body = body.arg
+        inside = isinstance(body, Read) and self.tensors[out.tensor].role is Role.INOUT
+        return inside and isinstance(body, Read) and self.same(body.access, out)
+
+    def same(self, one: Access, other: Access) -> bool:
+        """Whether two accesses are to one element, as far as the bounds of loops show."""
+        if one.tensor != other.tensor or one == other:
+            return one == other
+        pairs = zip(one.indices, other.indices, strict=True)
+        return all(simplify(a, self.ranges) == simplify(b, self.ranges) for a, b in pairs)
 
     def put(
         self, out: Access, loops: tuple[Loop, ...], combine: Combine, value: Expr, where: tuple[Condition, ...]
@@ -268,6 +322,11 @@ class Store:
             self.present.pop(tensor, None)
             self._settled[key] = (case.body, Read(Access(tensor, outer)))
         return self._settled[key][1]
+
+
+def _read_late() -> TermError:
+    what = "an array is read after a part of it was changed"
+    return TermError(what, why="a program keeps one copy", hint='to("", x) makes another')
 
 
 def direct(total: Sum, dtype: DType) -> bool:

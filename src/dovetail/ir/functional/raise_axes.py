@@ -46,7 +46,8 @@ def axis(index: Index, extent: Index, order: Sequence[str], extents: Extents, ra
     if not index.is_affine or any(name not in extents for name in index.names()):
         return None
     if index.is_constant:
-        return Axis((), at=index)
+        inside = index.const >= 0 and (extent.is_constant and index.const < extent.const)
+        return Axis((), at=index) if inside else None
     if any(c <= 0 for _, c in index.terms) or len(index.terms) > 2:
         return None
     names = sorted((str(name) for name, _ in index.terms), key=list(order).index)

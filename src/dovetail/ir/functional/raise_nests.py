@@ -197,7 +197,7 @@ class Nest:
 
     def _kept_inside(self, used: frozenset[str], order: Order) -> tuple[Order, tuple[Condition, ...]]:
         """The loops of a view that uses some, and the conditions that may keep it inside its array."""
-        where = tuple(c for c in self.s.where if c.names() & used)
+        where = tuple(c for c in self.s.where if c.names() & used or not c.names())
         names = used.union(*(c.names() for c in where))
         return tuple(name for name in order if name in names), where
 
@@ -246,7 +246,10 @@ class Nest:
 
         def total(found: Mapping[Leaf, Pending]) -> Term:
             rest = [replace(o, array=found[o.leaf]) for o in operands if not (started and o is operands[-1])]
-            first = _done(found[operands[-1].leaf], self.names) if started else _number(combine, out)
+            first = _number(combine, out)
+            if started:
+                first = _done(found[operands[-1].leaf], self.names)
+                first = first if self.own == out else Scalar(self.own.name, (first,))
             term = self._reductions(rest, inner, first, out)
             return term if self.own == out else Scalar(out.name, (term,))
 

@@ -98,7 +98,10 @@ class _Raised:
         if term is None:
             return False
         named = tensor.role is Role.TEMP or not last
-        if term in self.arrays.values() or (named and not tensor.shape):
+        if tensor.role is Role.INOUT:
+            if term == self.arrays[tensor.name]:
+                return False
+        elif term in self.arrays.values() or (named and not tensor.shape):
             term = Pattern("to", ("",), (term,))
         if named:
             self._bind(tensor, term)
@@ -107,9 +110,11 @@ class _Raised:
         return True
 
     def _is_last(self, number: int, s: Statement) -> bool:
-        """Whether nothing else writes the tensor and nothing later reads it."""
+        """Whether nothing else writes the tensor, nothing later reads it, and nothing later changes what it reads."""
         name = s.out.tensor
-        return self.writers[name] == [number] and all(n <= number for n in self.readers.get(name, ()))
+        changed = (n for access in s.reads() for n in self.writers.get(access.tensor, ()))
+        alone = self.writers[name] == [number] and all(n <= number for n in self.readers.get(name, ()))
+        return alone and all(n <= number for n in changed)
 
     def _bind(self, tensor: Tensor, term: Term) -> None:
         bound = self.names.new(tensor.name) if tensor.name in self.names.taken else tensor.name

@@ -85,6 +85,8 @@ def _put(
     here = inside[step]
     at = tuple(np.broadcast_to(index, inside.shape)[step][here] for index in indices)
     values, have = values[step][here], have[step][here]
+    if not rank:  # NumPy has no list of places in an array without axes
+        at, total, had = (np.zeros(len(values), np.int64),), total[np.newaxis], had[np.newaxis]
     if combine is Combine.SET:
         total[at] = np.where(have, values, total[at])
         had[at] |= have
@@ -92,6 +94,8 @@ def _put(
         neutral = np.asarray(combine.neutral(own)).astype(values.dtype)
         ufunc = _OF_BOOLS.get(combine, np.logical_and) if own.kind is Kind.BOOL else _UFUNCS[combine]
         ufunc.at(total, at, np.where(have, values, neutral))
+    if not rank:
+        total, had = total[0], had[0]
     axes = range(rank, rank + depth), range(depth)
     found = Data(np.moveaxis(total, *axes), own, None if had.all() else np.moveaxis(had, *axes))
     return rounded(found, old.dtype)
