@@ -12,8 +12,9 @@ from itertools import repeat
 from typing import Generic, Protocol, TypeVar
 
 from dovetail.ir.functional.sizes import substitute
+from dovetail.ir.functional.term import Places
 from dovetail.ir.functional.types import Type
-from dovetail.ir.index import Index
+from dovetail.ir.index import Index, variable
 from dovetail.rewrite.shape import Anything, Applied, Binder, Bound, Node, Shape, Split, Value
 
 N = TypeVar("N")
@@ -161,7 +162,9 @@ def _settings(
 def match_setting(pattern: Value, given: Value, known: dict[str, Value]) -> bool:
     """Whether a setting is the one wanted; what its metas stand for is added to ``known``."""
     if isinstance(pattern, str) and pattern.startswith("?"):
-        return known.setdefault(pattern[1:], given) == given
+        return _same(known.setdefault(pattern[1:], given), given)
+    if isinstance(pattern, Places) and isinstance(given, Places):
+        return _match_places(pattern, given, known)
     if isinstance(pattern, Index) and isinstance(given, Index):
         return match_size(pattern, given, known)
     return type(pattern) is type(given) and pattern == given
@@ -182,3 +185,24 @@ def match_size(pattern: Index, given: Index, known: dict[str, Value]) -> bool:
     if divisible:
         known[unknown[0][1:]] = Index(tuple((a, c // factor) for a, c in rest.terms), rest.const // factor)
     return divisible
+
+
+def _same(first: Value, second: Value) -> bool:
+    if isinstance(first, Places) and isinstance(second, Places):
+        return _match_places(first, second, {})
+    return type(first) is type(second) and first == second
+
+
+def _match_places(pattern: Places, given: Places, known: dict[str, Value]) -> bool:
+    """Places match up to the names of their loops."""
+    if len(pattern.loops) != len(given.loops) or [c.equal for c in pattern.where] != [c.equal for c in given.where]:
+        return False
+    wanted, found = _numbered(pattern), _numbered(given)
+    return len(wanted) == len(found) and all(match_size(a, b, known) for a, b in zip(wanted, found, strict=True))
+
+
+def _numbered(places: Places) -> tuple[Index, ...]:
+    """Extents, indices and conditions, over numbered loops."""
+    names = {loop.name: variable(f"%{number}") for number, loop in enumerate(places.loops)}
+    parts = (*(loop.extent for loop in places.loops), *places.indices, *(c.index for c in places.where))
+    return tuple(part.substitute(names) for part in parts)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dovetail.base.errors import TermError
 from dovetail.ir.functional.infer import infer, typing_of
 from dovetail.ir.functional.inference import Inference
-from dovetail.ir.functional.term import Definition, Lambda, Let, Term, children, with_children
+from dovetail.ir.functional.term import Definition, Lambda, Let, Term, Var, children, with_children
 from dovetail.ir.functional.types import Array, Function, Tuple, Type, Unknown
 from dovetail.ir.program import Size
 from dovetail.rewrite.match import match_size
@@ -67,6 +67,8 @@ class Typed:
 
     def type_inside(self, path: Path, part: Term) -> Type | None:
         """The type of something that was found at or below a place, or made of variables that are known there."""
+        if isinstance(part, Var):  # one object may stand for variables of several functions: the name decides
+            return self.names_at(path).get(part.name)
         for below, term in _parts(self.at(path), path):
             if term is part:
                 return self.types[below]

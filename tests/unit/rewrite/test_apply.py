@@ -1,8 +1,11 @@
 """Rules at places of a term."""
 
+from dataclasses import replace
+
 import pytest
 
 from dovetail.base.errors import RuleError, TermError
+from dovetail.ir.functional.term import Lambda, Pattern, Scalar, Var
 from dovetail.ir.functional.text import parse_definition, parse_term
 from dovetail.rewrite.apply import everywhere, rewrite
 from dovetail.rewrite.rule import Rule
@@ -99,3 +102,11 @@ def test_the_type_of_all_that_was_matched_has_a_name() -> None:
 def test_a_size_that_cannot_be_written_down_keeps_a_rule_from_firing() -> None:
     rule = Rule("r", "map(?f, ?x)", "slice(0, 64 // ?n * ?n, 1, ?x)", types=("x: ?t[?n]",))
     assert fired("size n in 4..64 def f(x: f32[n]) -> y = map(abs, x)", rule) == []
+
+
+def test_variables_of_one_name_have_the_types_of_their_own_functions() -> None:
+    one = Var("a")
+    square = Lambda(("a",), Pattern("map", (), (Scalar("mul"), Pattern("zip", (), (one, one)))))
+    body = Pattern("map", (), (Lambda(("a",), Pattern("map", (), (square, one))), Var("x")))
+    definition = replace(parse_definition("def f(x: f32[2, 3, 4]) -> y = x"), body=body)
+    assert str(Typed.of(definition).type_inside((0, 0), one)) == "f32[3, 4]"

@@ -49,6 +49,16 @@ def test_settings_are_sizes_that_are_bound_or_compared() -> None:
     assert bindings("split(4, ?x)", "split(8, y)") == []
 
 
+def test_places_match_up_to_the_names_of_loops() -> None:
+    assert bindings("view([i<?n, j<?m: j, i], ?x)", "view([p<3, q<5: q, p], y)") == [{"x": "y", "n": "3", "m": "5"}]
+    assert bindings("view([i<?n, j<?m: j, i], ?x)", "view([p<3, q<5: p, q], y)") == []
+    assert bindings("view([i<8 where i < ?k: i + ?k], ?x)", "view([p<8 where p < 3: p + 3], y)") == [
+        {"x": "y", "k": "3"}
+    ]
+    assert bindings("view([i<8 where i < ?k: i + ?k], ?x)", "view([p<8 where p < 3: p + 4], y)") == []
+    assert len(bindings("zip(view(?p, ?x), view(?p, ?y))", "zip(view([i<8: 2 * i], a), view([j<8: 2 * j], b))")) == 1
+
+
 def test_names_of_memories_are_settings() -> None:
     assert bindings("to(?m, ?x)", "to(chip, y)") == [{"x": "y", "m": "chip"}]
 
