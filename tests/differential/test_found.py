@@ -54,6 +54,19 @@ FOUND = {
         "for i<n, j<40: y[j,i] += x[i,j] * w[2*i]",
         {"n": 0},
     ),
+    "places that are computed first": (
+        """in x: f32[10,8]  in i: i64[5]  out y: f32[5,8]  temp place: i64[5]
+        for a<5: place[a] = select(i[a] < 0, i[a] + 10, i[a])
+        for a<5, b<8: y[a,b] = x[place[a],b]""",
+        {},
+    ),
+    "a matrix that two products read in parts": (
+        """in h: f32[2,4]  in r: f32[12,4]  out y: f32[2,4]  temp u: f32[2,12]  temp v: f32[2,4]
+        for b<2, m<12, k<4: u[b,m] += h[b,k] * r[m,k]
+        for b<2, j<4, k<4: v[b,j] += u[b,k] * r[j+8,k]
+        for b<2, j<4: y[b,j] = v[b,j] + u[b,j+4]""",
+        {},
+    ),
     "bytes that are compared as wider integers": (
         "in a: u8[40]  in b: i8[40]  out y: i8[40]\nfor i<40: y[i] = select(a[i] > 3, a[i], b[i])",
         {},

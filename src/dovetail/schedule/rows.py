@@ -49,6 +49,8 @@ def _row(program: Program, number: int, wanted: str, dims: dict[str, int], rows:
     statement = program.statements[number]
     if statement.seq or statement.where or is_contraction(statement):
         return None
+    if any(a.tensor in dims for used in (statement.out, *statement.reads()) for a in used.reads()):
+        return None  # a place is read from memory
     facts = facts_of(program, number)
     if not facts.is_plain:
         return None
