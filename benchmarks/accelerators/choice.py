@@ -9,7 +9,7 @@ from benchmarks.accelerators.cases import Case
 from benchmarks.accelerators.subject import Row, measured
 from dovetail.base.errors import DovetailError
 from dovetail.ir.parse import parse
-from dovetail.simulated.estimate import estimated_cycles
+from dovetail.simulated.estimate import Estimates
 from dovetail.targets.load import load_target
 
 
@@ -46,13 +46,14 @@ class Chosen:
 
 def chosen(forms: Sequence[tuple[str, Case]], budget: float) -> Chosen:
     """Estimates of all forms, then each with the plan that ``budget`` seconds of search find (0: the default plan)."""
-    estimates = tuple(_estimate(case) for _, case in forms)
+    compare = Estimates(load_target(forms[0][1].target))
+    estimates = tuple(_estimate(case, compare) for _, case in forms)
     rows = tuple(measured(case, budget) for _, case in forms)
     return Chosen(tuple(name for name, _ in forms), rows, estimates)
 
 
-def _estimate(case: Case) -> float:
+def _estimate(case: Case, compare: Estimates) -> float:
     try:
-        return estimated_cycles(parse(case.text), load_target(case.target))
+        return compare(parse(case.text))
     except DovetailError:
         return float("inf")

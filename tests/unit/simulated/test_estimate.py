@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import dovetail
-from dovetail.simulated.estimate import estimated_cycles
+from dovetail.simulated.estimate import Estimates, estimated_cycles
 from dovetail.simulated.kernel import SimulatedKernel
 from dovetail.targets.load import load_target
 
@@ -40,3 +40,14 @@ def test_run_time_sizes_are_as_large_as_they_may_be() -> None:
 def test_what_main_memory_does_not_hold_is_never_chosen() -> None:
     text = "in a: f64[65536,32768]  out c: f64[65536]\nfor i<65536, k<32768: c[i] += a[i,k]"
     assert estimated_cycles(dovetail.program(text), load_target("sw26010")) == float("inf")
+
+
+def test_what_surely_takes_longer_is_not_planned(monkeypatch: pytest.MonkeyPatch) -> None:
+    target = load_target("systolic16")
+    small = dovetail.program(PRODUCT.format(d="i8", s="i32"))
+    large = dovetail.program(PRODUCT.format(d="i8", s="i32").replace("96", "960"))
+    whole = estimated_cycles(large, target)
+    compare = Estimates(target)
+    assert compare(small) == estimated_cycles(small, target)
+    monkeypatch.setattr("dovetail.simulated.estimate.lowered", None)
+    assert compare.best < compare(large) <= whole

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from math import prod
 
 from dovetail.base.errors import PlanError
@@ -41,6 +42,13 @@ class Choice:
 def default_placed_plan(program: Program, target: Target, fits: tuple[Fit, ...]) -> Plan:
     """The plan of the best predictions among the best estimates of every statement."""
     return assemble(program, best_choices(program, target, fits))
+
+
+def least_cycles(program: Program, target: Target, fits: tuple[Fit, ...]) -> float:
+    """About the fewest that a plan could take, in a part of the time that making one takes; the host counts nothing."""
+    room = tuple(capacities(target).items())
+    bounds = (_most_promising(program, target, fits, n, room) for n in range(len(program.statements)))
+    return sum(min((bound for bound, _ in found), default=0.0) for found in bounds)
 
 
 def best_choices(program: Program, target: Target, fits: tuple[Fit, ...]) -> dict[int, Choice | None]:
@@ -132,23 +140,26 @@ def choices(
 ) -> list[Choice]:
     """Cuts of a statement, the cheapest by estimate first; none where no instruction fits."""
     found: list[Choice] = []
-    for bound, work in _most_promising(works(program, target, fits, number), room):
+    for bound, work in _most_promising(program, target, fits, number, tuple(room.items())):
         if found and bound > SLACK * min(c.priced.cycles for c in found):
             break
         found += [Choice(priced, work) for priced in climbed(work, room)]
     return sorted(dict.fromkeys(found), key=lambda c: c.priced.price)
 
 
-def _most_promising(candidates: Iterable[Work], room: Mapping[str, int]) -> list[tuple[float, Work]]:
+@lru_cache(maxsize=64)
+def _most_promising(
+    program: Program, target: Target, fits: tuple[Fit, ...], number: int, room: tuple[tuple[str, int], ...]
+) -> list[tuple[float, Work]]:
     """The works with the lowest bounds of their cycles, and these."""
     ready: list[tuple[float, int, Estimator, tuple[dict[str, int], ...]]] = []
-    for n, work in enumerate(candidates):
+    for n, work in enumerate(works(program, target, fits, number)):
         options = {loop: block_choices(work, loop) for loop in work.extents}
         if all(options.values()):
             most = {loop: max(blocks) for loop, blocks in options.items()}
             some = {loop: max((b for b in blocks if b <= SOME), default=blocks[0]) for loop, blocks in options.items()}
             calls = {loop: some[loop] if loop in work.walked else 1 for loop in some}
-            estimator = Estimator(work, room)
+            estimator = Estimator(work, dict(room))
             ready.append((estimator.least(calls), n, estimator, (most, some)))
     ready.sort(key=lambda row: row[:2])
     bounds = [(min(least, *map(e.least, blocks)), n, e.work) for least, n, e, blocks in ready[:MOST_BOUNDED]]
