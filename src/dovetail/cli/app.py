@@ -80,6 +80,12 @@ def _root(
       dovetail verify matmul.dt     compare every element with the reference
 
     \b
+    Or it is a term, and rules lead to the machine:
+      def dot(x: f32[64], y: f32[64]) -> z = reduce(add, 0, map(mul, zip(x, y)))
+      dovetail explain dot.dt --derivation      the chain of rules
+      dovetail rules                            which there are
+
+    \b
     A machine is a file too. Those that exist only as a file are simulated:
       dovetail targets                                     which there are
       dovetail targets new my-chip                         begin one of your own

@@ -30,7 +30,7 @@ def explain_verb(
     threads: Threads = None,
     as_json: AsJson = False,
 ) -> None:
-    """Explain how a program, or a term (def ... = ...), runs on a machine.
+    """Explain how a program or a term runs on a machine, and by which rules.
 
     \b
     Example:
@@ -38,8 +38,9 @@ def explain_verb(
       dovetail explain layer.dt --target my-chip.toml --derivation
       dovetail explain layer.dt --derivation --rules mine.toml
 
-    A derivation begins with the rules of FILE, wherever they fire, until none does; then come those that lead to the
-    instructions of the machine, if it is one that is simulated. A processor runs the program that the term stands for.
+    A term is a definition: def f(x: f32[8]) -> y = map(exp, x). A derivation begins with the rules of FILE, wherever
+    they fire, until none does; then come those that lead to the instructions of the machine, if it is one that is
+    simulated. A processor runs the program that the term stands for.
     """
     from dovetail.rewrite.user_rules import read_rules
     from dovetail.targets.load import load_target

@@ -20,10 +20,12 @@ _DEFINITION = re.compile(r"(?:\s+|#[^\n]*|size\s+\w+\s+in\s+\d+\s*\.\.\s*\d+)*de
 
 
 def read_program(path: str | None, text: str | None) -> Program:
-    """The program in the file ``path`` ("-": standard input), or in ``text``."""
-    from dovetail.pipeline import program
+    """The program in the file ``path`` ("-": standard input), or in ``text``; of a term, the one it stands for."""
+    from dovetail.ir.functional.normalise import normalise
+    from dovetail.ir.functional.term import Definition
 
-    return program(*_text(path, text))
+    source = read_source(path, text)
+    return normalise(source) if isinstance(source, Definition) else source
 
 
 def read_source(path: str | None, text: str | None) -> Program | Definition:

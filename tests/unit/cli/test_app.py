@@ -10,7 +10,7 @@ from dovetail import __version__
 from dovetail.cli.screen import plain
 from tests.unit.cli.command import MATMUL, dovetail
 
-VERBS = ("map", "compile", "run", "bench", "verify", "simulate", "targets", "doctor")
+VERBS = ("map", "compile", "run", "bench", "verify", "simulate", "targets", "doctor", "explain", "rules")
 
 
 def test_the_version_is_the_packages() -> None:
@@ -47,6 +47,14 @@ def test_a_program_comes_from_a_file_standard_input_or_the_command_line(tmp_path
     assert from_file.code == 0
     assert dovetail("verify", "-", "--threads", "1", stdin=MATMUL) == from_file
     assert dovetail("verify", "--text", MATMUL, "--threads", "1") == from_file
+
+
+def test_a_term_is_taken_for_the_program_it_stands_for() -> None:
+    body = r"map(\r -> map(\k -> reduce(add, 0, map(mul, zip(r, k))), transpose(b)), a)"
+    term = f"def product(a: f32[13, 9], b: f32[9, 11]) -> c = {body}"
+    done = dovetail("verify", "--text", term, "--threads", "1")
+    assert done.code == 0
+    assert "143" in done.out
 
 
 ERRORS = {
