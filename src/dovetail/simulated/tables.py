@@ -18,7 +18,7 @@ from dovetail.ir.expr import Apply, Expr, Literal, Read
 from dovetail.ir.index import Access, Condition, Index, constant, variable
 from dovetail.ir.interval import interval
 from dovetail.ir.program import Combine, Loop, Program, Role, Statement, Tensor
-from dovetail.schedule.placed.copying import ending, moved_access
+from dovetail.schedule.placed.copying import moved_access
 
 Suits = Callable[[Program, int], bool]
 """Whether a statement of a program can be done by an instruction."""
@@ -128,25 +128,25 @@ def _number(value: float, table: Tensor) -> Literal:
 def _common_guards(
     program: Program, combinations: Sequence[_Combination], out: Access, rows: _Steps, row: str
 ) -> tuple[Condition, ...] | None:
-    """Conditions that say for every row what its statement said; only the ends of the result differ between rows."""
-    ends = {
-        Condition(program.tensor(out.tensor).shape[rows.dimension] - 1 - out.indices[rows.dimension])
-        for c in combinations
-        for condition in c.where
-        if rows.dimension in ending(program, c.out, condition)
-    }
+    """Conditions that say for every row what its statement said; only where the result ends may they differ."""
     shared = frozenset.intersection(*(c.where for c in combinations))
-    found = frozenset(
-        condition for condition in shared if rows.dimension not in ending(program, combinations[0].out, condition)
-    )
+    if all(c.where == shared for c in combinations):
+        return tuple(sorted(shared, key=str))
+    end = Condition(program.tensor(out.tensor).shape[rows.dimension] - 1 - out.indices[rows.dimension])
     for c in combinations:
-        place = {row: constant(rows.place(c.out))}
         ranges = {loop.name: (0, loop.extent.const - 1) for loop in c.loops}
-        said = {condition.substitute(place) for condition in ends}
-        extra = {condition for condition in said - c.where if not _always(condition, ranges)}
-        if extra or c.where - said - found:
+        said = _tight(end.substitute({row: constant(rows.place(c.out))}))
+        if c.where - shared != (frozenset() if _always(said, ranges) else frozenset({said})):
             return None
-    return tuple(sorted(found | ends, key=str))
+    return (*sorted(shared, key=str), end)
+
+
+def _tight(condition: Condition) -> Condition:
+    """The same condition with the smallest numbers: ``11 - 4 * i >= 0`` is ``2 - i >= 0``."""
+    step = gcd(*(c for _, c in condition.index.terms))
+    if step <= 1 or condition.equal:
+        return condition
+    return Condition(Index(tuple((a, c // step) for a, c in condition.index.terms), condition.index.const // step))
 
 
 def _always(condition: Condition, ranges: dict[str, tuple[int, int]]) -> bool:
@@ -209,7 +209,7 @@ def _combination(statement: Statement) -> _Combination | None:
     return _Combination(
         tuple(Loop(name, extents[name]) for name in sorted(extents, key=lambda x: int(x[1:]))),
         statement.out.substitute(names),
-        frozenset(c.substitute(names) for c in statement.where),
+        frozenset(_tight(c.substitute(names)) for c in statement.where),
         tuple((access.substitute(names), weight) for access, weight in weights.items()),
     )
 

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from dovetail.ir.expr import Expr, Read, rebuild
 from dovetail.ir.index import Access, Atom, Index
 from dovetail.ir.program import Program, Role, Statement
+from dovetail.ir.reorder import with_dimensions
 
 Order = tuple[int, ...]
 """The old dimension for each new one."""
@@ -29,7 +29,7 @@ def with_ordered_temps(program: Program, names: Iterable[str] | None = None) -> 
     for name in (x for x in written if x in temps):
         order = _order(program, name)
         if order is not None and order != tuple(range(len(order))):
-            program = _ordered(program, name, order)
+            program = with_dimensions(program, name, order)
     return program
 
 
@@ -100,17 +100,3 @@ def _summed(statement: Statement, name: str) -> frozenset[int]:
     reduced = {loop.name for loop in statement.reduced}
     access = next(a for a in statement.reads() if a.tensor == name)
     return frozenset(d for d, index in enumerate(access.indices) if index.names() & reduced)
-
-
-def _ordered(program: Program, name: str, order: Order) -> Program:
-    def moved(access: Access) -> Access:
-        return Access(name, tuple(access.indices[d] for d in order)) if access.tensor == name else access
-
-    def changed(e: Expr) -> Expr:
-        return Read(moved(e.access)) if isinstance(e, Read) else e
-
-    tensors = tuple(
-        replace(t, shape=tuple(t.shape[d] for d in order)) if t.name == name else t for t in program.tensors
-    )
-    statements = tuple(replace(s, out=moved(s.out), value=rebuild(s.value, changed)) for s in program.statements)
-    return replace(program, tensors=tensors, statements=statements)

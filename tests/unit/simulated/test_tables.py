@@ -68,8 +68,9 @@ def test_two_steps_and_what_was_only_moved_before_are_one() -> None:
     assert evaluate(ahead, {})[ahead.outputs[0].name].shape == (2, 2, 3, 3)
 
 
-def test_results_that_end_inside_a_tile_keep_their_guards() -> None:
-    _, main = agreed(CUT)
+@pytest.mark.parametrize("text", [CUT, CUT.replace("3*t+1 < 7", "t <= 1").replace("3*t+2 < 7", "t <= 1")])
+def test_results_that_end_inside_a_tile_keep_their_guards_however_they_are_written(text: str) -> None:
+    _, main = agreed(text)
     assert [str(c) for c in main.statements[0].where] == ["e0 + 3 * i0 <= 6"]
 
 
