@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from random import Random
 
-from dovetail.base.dtypes import DTYPES
+from dovetail.base.dtypes import DTYPES, DType
 from dovetail.base.errors import DovetailError, RewriteError
 from dovetail.ir.functional.infer import infer
 from dovetail.ir.functional.normalise import normalise
 from dovetail.ir.functional.simplify import simplify
 from dovetail.ir.functional.sizes import is_solved, substitute
-from dovetail.ir.functional.term import Definition, Param, Scalar, Term, Var
-from dovetail.ir.functional.types import Function, Tuple, Type, Unknown, shape
+from dovetail.ir.functional.term import Definition, Literal, Param, Pattern, Scalar, Term, Var
+from dovetail.ir.functional.types import Array, Function, Tuple, Type, Unknown, shape
 from dovetail.ir.functional.types import Scalar as Number
 from dovetail.ir.index import Index, constant, variable
 from dovetail.ir.program import Program, Role, Size
@@ -27,7 +27,7 @@ from dovetail.rewrite.apply import context_of, rewrites
 from dovetail.rewrite.build import build
 from dovetail.rewrite.check.accesses import first_difference, is_plain
 from dovetail.rewrite.check.subjects import Scheme, filled, scheme_of, unknown_sizes, unknown_types
-from dovetail.rewrite.check.values import numbers_in
+from dovetail.rewrite.check.values import NOT_THERE, numbers_in
 from dovetail.rewrite.match import Binding
 from dovetail.rewrite.rule import Rule, compiled
 from dovetail.rewrite.typed import Typed
@@ -36,13 +36,14 @@ OPAQUE = {1: ("exp", "tanh", "sin", "cos"), 2: ("pow", "div")}
 """Functions that nothing is known of but their names, by how many values they take."""
 STEP = 12
 """A symbolic size is this many times a run-time one, and some more: 2, 3, 4 and 6 can divide it."""
-NUMBERS = (0, 1, 2, 2, 3, 4)
+NUMBERS = (2, 2, 3, 4, 8)
+"""What other sizes are: never 0 or 1, which many a wrong rule is right for."""
 OFFSETS = (0, 0, 1, 2)
 SYMBOLS = 2
 """Run-time sizes at once: more are rarely affine together."""
 CASES = 4
 """Different sizes and factors that one rule is proven for."""
-TRIES = 40
+TRIES = 25
 """Sizes drawn for one choice of which are symbolic."""
 
 
@@ -129,6 +130,8 @@ def _definition(scheme: Scheme, sizes: Mapping[str, Index], symbols: int) -> Def
 def _opaque(kind: Function, used: Mapping[str, Term]) -> Term | None:
     """A function of numbers that no other meta stands for; None where there is none."""
     params = kind.params[0].members if len(kind.params) == 1 and isinstance(kind.params[0], Tuple) else kind.params
+    if len(params) == 1 and isinstance(params[0], Array) and isinstance(kind.result, Number):
+        return Pattern("reduce", (), (Scalar("max"), Literal(float("-inf"))))
     if not all(isinstance(part, Number) for part in (*params, kind.result)):
         return None
     free = (Scalar(name) for name in OPAQUE.get(len(params), ()))
@@ -144,7 +147,7 @@ def _programs(definition: Definition, rule: Rule, choose: Mapping[str, int]) -> 
     if found is None:
         return []
     kind = infer(definition.body, {param.name: param.type for param in definition.params}, definition.sizes)
-    sides = (numbers_in(body, kind, lambda value, dtype: value) for body in (definition.body, found.after))
+    sides = (numbers_in(body, kind, _filled_in) for body in (definition.body, found.after))
     try:
         return [
             (normalise(replace(definition, body=simplify(one))), normalise(replace(definition, body=simplify(other))))
@@ -152,6 +155,11 @@ def _programs(definition: Definition, rule: Rule, choose: Mapping[str, int]) -> 
         ]
     except DovetailError:
         return []
+
+
+def _filled_in(value: Term, dtype: DType) -> Term:
+    """A number everywhere: programs have no results that are not there."""
+    return Scalar("orelse", (value, Literal(NOT_THERE)))
 
 
 def _solved(kind: Type) -> bool:

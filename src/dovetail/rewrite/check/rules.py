@@ -9,11 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import prod
 from random import Random
 from zlib import crc32
 
 from dovetail.base.errors import RewriteError
 from dovetail.ir.functional.term import Definition
+from dovetail.ir.functional.types import Tuple, Type, shape
 from dovetail.ir.graph.graph import Graph
 from dovetail.rewrite.apply import Rewrite, context_of, rewrites
 from dovetail.rewrite.check.graph_subjects import graph_subject
@@ -25,10 +27,10 @@ from dovetail.rewrite.rule import Rule
 from dovetail.rewrite.rule_types import check_types
 from dovetail.rewrite.typed import Typed
 
-LONG = 1000
+SPARE = 4
+"""So many are fired for each that is run: whether the right side has a type is found out soon."""
+LONG = 500
 """Characters of a right side that takes time to be typed."""
-TRIES = 4000
-"""Left sides drawn before a rule is said never to fire: most have sizes that do not fit each other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,8 @@ class Effort:
     terms: int = 8
     examples: int = 1024
     seed: int = 1
+    tries: int = 4000
+    """Left sides drawn before a rule is said never to fire: most have sizes that do not fit each other."""
 
     def terms_of(self, rule: Rule) -> int:
         return self.terms if len(str(rule.after)) < LONG else max(1, self.terms // 3)
@@ -73,8 +77,8 @@ def check_rule(rule: Rule, effort: Effort = DEFAULT_EFFORT) -> Report:
     runs = -(-effort.examples // terms)
     try:
         check_types(rule)
-        for number, (before, fired) in enumerate(_fired(rule, terms, effort.seed)):
-            found = difference(before, fired.after, rule.kind, _error(rule), effort.seed + number, runs)
+        for number, (before, fired) in enumerate(_fired(rule, terms, effort)):
+            found = difference(before, fired.after, rule.kind, stated_error(rule), effort.seed + number, runs)
             if found is not None:
                 return Report(rule, examples, f"{found}\n  {before.body}\n  -> {fired.after}")
             examples += runs
@@ -102,7 +106,7 @@ def _fired_graphs(rule: Rule, effort: Effort) -> Iterator[tuple[Graph, GraphRewr
     """Graphs on which the rule fires, and one way in which it does."""
     random = Random(effort.seed ^ crc32(rule.name.encode()))
     found = 0
-    for _ in range(TRIES):
+    for _ in range(effort.tries):
         if found == effort.terms:
             return
         before = graph_subject(rule, random)
@@ -112,20 +116,33 @@ def _fired_graphs(rule: Rule, effort: Effort) -> Iterator[tuple[Graph, GraphRewr
             yield before, random.choice(ways)
 
 
-def _fired(rule: Rule, terms: int, seed: int) -> Iterator[tuple[Definition, Rewrite]]:
-    """So many terms on which the rule fires, and one way in which it does."""
-    random = Random(seed ^ crc32(rule.name.encode()))
+def _fired(rule: Rule, terms: int, effort: Effort) -> Iterator[tuple[Definition, Rewrite]]:
+    """So many terms on which the rule fires, each the largest of some, and one way in which it does."""
+    spare = SPARE if len(str(rule.after)) < LONG else 1
+    random = Random(effort.seed ^ crc32(rule.name.encode()))
     found = 0
+    group: list[tuple[int, int, Definition, Rewrite]] = []
     for tries, before in enumerate(subjects(rule, random)):
-        if found == terms or tries == TRIES:
+        if found == terms or tries == effort.tries:
             return
-        ways = [] if before is None else list(rewrites(Typed.of(before), rule, (), context_of(before)))
-        if before is not None and ways:
-            found += 1
-            yield before, random.choice(ways)
+        ways = [] if before is None else list(rewrites(whole := Typed.of(before), rule, (), context_of(before)))
+        if before is None or not ways:
+            continue
+        group.append((_elements(whole.types[()]), len(group), before, random.choice(ways)))
+        if len(group) == spare:
+            *_, chosen, fired = max(group)
+            found, group = found + 1, []
+            yield chosen, fired
 
 
-def _error(rule: Rule) -> float:
+def _elements(kind: Type) -> int:
+    """Numbers in the first leaf of a value: where there are more, more can go wrong."""
+    extents, inner = shape(kind)
+    inside = _elements(inner.members[0]) if isinstance(inner, Tuple) else 1
+    return inside * prod(extent.const for extent in extents)
+
+
+def stated_error(rule: Rule) -> float:
     """The number that the stated error begins with."""
     found = re.match(r"\s*([0-9.]+(?:[eE][-+]?\d+)?)", rule.error)
     return float(found.group(1)) if found else 0.0

@@ -26,6 +26,9 @@ from dovetail.rewrite.match import Binding
 from dovetail.rewrite.rule import RESULT, Rule, compiled, term_metas
 
 _SIZES = (0, 1, 1, 2, 2, 2, 3, 3, 4, 4, 4, 5, 6, 6, 8)
+_SMALL = (0, 1, 1, 2, 2, 2, 3, 3)
+_LARGE = (4, 6, 8, 9, 12)
+"""Settings and sizes of data that mostly fit each other."""
 MOST_ELEMENTS = 600
 """Of one operand: terms are small, so that many can be run."""
 _HINTS = {
@@ -69,7 +72,8 @@ def scheme_of(rule: Rule, hints: bool = False) -> Scheme:
     asked = (test.metas for test in read.conditions if isinstance(test, Test) and test.predicate == "neutral")
     starts = tuple((metas[0], metas[1]) for metas in asked)
     sums = [t.metas[0] for t in read.conditions if isinstance(t, Test) and t.predicate == "associative"]
-    known = {**dict.fromkeys(sums, Scalar("add")), **{start: Literal(0) for _, start in starts}}
+    known: dict[str, Term] = {name: Scalar("add") for name in sums}
+    known |= {start: Literal(0) for _, start in starts}
     return Scheme(read.before, typing.metas, settings, sizes, starts, known)
 
 
@@ -100,7 +104,12 @@ def _subject(scheme: Scheme, draw: Draw) -> Definition | None:
     names = sorted(
         {name for index in _indices(scheme) for name in _unknown(index)} | {f"?{n}" for n in scheme.settings}
     )
-    sizes = {name: constant(draw.random.choice(_SIZES)) for name in names}
+    settings = {f"?{name}" for name in scheme.settings}
+    apart = draw.random.random() < 0.5
+    sizes = {
+        name: constant(draw.random.choice((_SMALL if name in settings else _LARGE) if apart else _SIZES))
+        for name in names
+    }
     sizes |= {name: substitute(index, sizes) for name, index in scheme.sizes.items()}
     kinds: dict[str, Type] = {}
     for name in sorted(unknown_types(scheme)):
@@ -112,8 +121,8 @@ def _subject(scheme: Scheme, draw: Draw) -> Definition | None:
     terms = {name: draw.term(kind) for name, kind in types.items()}
     for function, start in scheme.starts:
         terms[start] = _start(terms[function], types[start], terms[start])
-    settings = {name: sizes[f"?{name}"] for name in scheme.settings}
-    return _definition(build(scheme.before, Binding(terms, settings, {})), draw)
+    given = {name: sizes[f"?{name}"] for name in scheme.settings}
+    return _definition(build(scheme.before, Binding(terms, given, {})), draw)
 
 
 def _start(function: Term, kind: Type, otherwise: Term) -> Term:

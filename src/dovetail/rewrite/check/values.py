@@ -24,6 +24,8 @@ NOT_THERE = 77
 """What stands for none in results that are compared; data is small or far from it."""
 EPS = 2.0**-53
 """Floats are evaluated as float64."""
+EXACT = 2.0**24
+"""Whole numbers below this are exact in all floats that are compared."""
 REORDERED = 2.0**8
 """How far sums in another order may be apart, in roundings of the largest: there are at most some hundred terms."""
 
@@ -101,8 +103,10 @@ def same_bits(first: Array, second: Array, scale: float = 0.0) -> npt.NDArray[np
 
 
 def _same_numbers(first: Array, second: Array, scale: float) -> npt.NDArray[np.bool_]:
-    """Exactly, but for the sign of zero, which the order of a sum decides."""
-    return np.asarray((first == second) | (np.isnan(first) & np.isnan(second)))
+    """Exactly, but for the sign of zero, which the order of a sum decides, and where numbers are too large."""
+    large = np.abs(first) >= EXACT if np.issubdtype(first.dtype, np.floating) else False
+    same = (first == second) | (np.isnan(first) & np.isnan(second))
+    return np.asarray(same | (large & _close(first, second, scale)))
 
 
 def _close(first: Array, second: Array, scale: float) -> npt.NDArray[np.bool_]:

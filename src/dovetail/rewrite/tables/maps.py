@@ -36,6 +36,7 @@ MAPS = (
         r"map(?f, ?x)",
         r"slice(0, ?m, 1, map(?f, pad(0, (?n - ?m % ?n) % ?n, none, ?x)))",
         types=("x: ?t[?m]",),
+        when=("?m % ?n != 0",),
         choose=("n: powers(?m)",),
         doc="Elements that are not there are added until n divides, and what comes of them is left out.",
     ),

@@ -74,8 +74,9 @@ REDUCTIONS = (
         r"reduce(?f, ?z, ?x)",
         r"reduce(?f, ?z, pad(0, (?n - ?m % ?n) % ?n, none, ?x))",
         types=("x: ?t[?m]",),
-        when=("associative(?f)",),
+        when=("associative(?f)", "?m % ?n != 0"),
         choose=("n: powers(?m)",),
+        kind=REASSOCIATING,
         doc="Elements that are not there are added until n divides.",
     ),
     Rule(
