@@ -52,7 +52,7 @@ def winograd(outputs: int) -> Rule:
         types=(f"w: ?t[?k, {TAPS}, {TAPS}, ?c]", "result: ?r[?n, ?k, ?p, ?q]"),
         when=("bilinear(?b)", "float(?w)"),
         kind="relaxed",
-        error=f"{ROUNDINGS * matrices.amplification**2:.0f} * eps * sum(|x| * |w|)",
+        error=f"{ROUNDINGS * matrices.amplification**2:.0f} * eps * the largest sum(|x| * |w|)",
         doc=f"Tiles of {outputs} x {outputs}: {outputs + TAPS - 1} products along a row instead of {TAPS * outputs}.",
     )
 
