@@ -21,23 +21,31 @@ _DEFINITION = re.compile(r"(?:\s+|#[^\n]*|size\s+\w+\s+in\s+\d+\s*\.\.\s*\d+)*de
 
 def read_program(path: str | None, text: str | None) -> Program:
     """The program in the file ``path`` ("-": standard input), or in ``text``; of a term, the one it stands for."""
-    from dovetail.ir.functional.normalise import normalise
-    from dovetail.ir.functional.term import Definition
+    from dovetail.pipeline import program
 
-    source = read_source(path, text)
-    return normalise(source) if isinstance(source, Definition) else source
+    found, name = _text(path, text)
+    return _normalised(found, name) if _DEFINITION.match(found) else program(found, name)
 
 
 def read_source(path: str | None, text: str | None) -> Program | Definition:
     """The program, or the one definition of a term (``def f(x: f32[8]) -> y = ...``), in a file or in ``text``."""
-    from dovetail.ir.functional.infer import check
-    from dovetail.ir.functional.text import parse_definition
     from dovetail.pipeline import program
 
     found, name = _text(path, text)
-    if not _DEFINITION.match(found):
-        return program(found, name)
-    definition = parse_definition(found, name)
+    return _definition(found, name) if _DEFINITION.match(found) else program(found, name)
+
+
+def _normalised(text: str, name: str) -> Program:
+    from dovetail.ir.functional.normalise import normalise
+
+    return normalise(_definition(text, name))
+
+
+def _definition(text: str, name: str) -> Definition:
+    from dovetail.ir.functional.infer import check
+    from dovetail.ir.functional.text import parse_definition
+
+    definition = parse_definition(text, name)
     check(definition)
     return definition
 
