@@ -14,7 +14,7 @@ from dovetail.ir.program import Program, Role
 from dovetail.schedule.placed.estimate import Estimator, Priced
 from dovetail.schedule.placed.lower import placed_nest
 from dovetail.schedule.placed.predict import predict
-from dovetail.schedule.placed.space import Work, block_choices, plan_node, works
+from dovetail.schedule.placed.space import Work, block_choices, plan_node, unit_count, works
 from dovetail.targets.model import MemoryKind, Target
 
 MOST_WORKS = 12
@@ -45,10 +45,15 @@ def default_placed_plan(program: Program, target: Target, fits: tuple[Fit, ...])
 
 
 def least_cycles(program: Program, target: Target, fits: tuple[Fit, ...]) -> float:
-    """About the fewest that a plan could take, in a part of the time that making one takes; the host counts nothing."""
+    """About the fewest that a plan could take, in a part of the time that making one takes; the host counts nothing.
+
+    What is spread over units is taken to be spread evenly."""
     room = tuple(capacities(target).items())
-    bounds = (_most_promising(program, target, fits, n, room) for n in range(len(program.statements)))
-    return sum(min((bound for bound, _ in found), default=0.0) for found in bounds)
+    total = 0.0
+    for number in range(len(program.statements)):
+        found = _most_promising(program, target, fits, number, room)
+        total += min((bound / unit_count(target, work.unit) for bound, work in found), default=0.0)
+    return total
 
 
 def best_choices(program: Program, target: Target, fits: tuple[Fit, ...]) -> dict[int, Choice | None]:
