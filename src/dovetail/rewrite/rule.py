@@ -77,13 +77,6 @@ class Compiled:
     types: tuple[tuple[str, Type], ...]
     choices: tuple[Choice, ...]
 
-    @property
-    def typed(self) -> bool:
-        """Whether types must be known to decide if it fires."""
-        return bool(self.types) or any(
-            isinstance(test, Test) and test.predicate in OF_TYPES for test in self.conditions
-        )
-
 
 @cache
 def compiled(rule: Rule) -> Compiled:
