@@ -26,6 +26,7 @@ from dovetail.ir.functional.term import (
     free_names,
 )
 from dovetail.ir.functional.types import shape
+from dovetail.ir.primitives import PRIMITIVES
 from dovetail.ir.program import Role
 from dovetail.rewrite.calls import readable, readable_derivation
 from dovetail.rewrite.choose_instruction import Candidate, best_candidate
@@ -40,6 +41,9 @@ from dovetail.rewrite.tables.arithmetic import ARITHMETIC
 from dovetail.rewrite.tables.tiling import pad_rule, tile_rule, widen_rule
 from dovetail.rewrite.typed import Path
 from dovetail.targets.model import Target
+
+MIXED = ("bool", "select")
+"""Results of primitives whose operands may have another type than the result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +230,11 @@ def _constants(term: Term) -> Iterator[tuple[Path, Path]]:
         if not isinstance(function, Lambda):
             continue
         inner, path = without_casts(function.body, (0, 0))
-        if isinstance(inner, Scalar):
+        if (
+            isinstance(inner, Scalar)
+            and inner.function in PRIMITIVES
+            and PRIMITIVES[inner.function].result not in MIXED
+        ):
             for number, arg in enumerate(inner.args):
                 if not free_names(arg).intersection(function.params):
                     yield at, (*path, number)

@@ -51,7 +51,9 @@ def store(term: Term, part: Path, name: str) -> Rule:
 
 
 def fission(term: Pattern, part: Path) -> Rule | None:
-    """The part of a function that is mapped computed in a pass before; None where elements are no plain tuple."""
+    """The part of a function that is mapped computed in a pass before.
+
+    None where elements are no plain tuple, or the part is the same for all of them."""
     if len(term.args) != 2 or not isinstance(function := term.args[0], Lambda) or not part or part[0] != 0:
         return None
     data = term.args[1]
@@ -61,6 +63,8 @@ def fission(term: Pattern, part: Path) -> Rule | None:
     around = _Around()
     inner = around.pattern(function.body, part[2:], function.params)
     used = around.used
+    if not used:
+        return None
     arrays = {param: Meta(f"x{k}") for k, param in enumerate(function.params)}
     before = mapped(Lambda(function.params, inner), list(arrays.values()))
     name = fresh("v", all_names(inner) | set(function.params))

@@ -45,8 +45,10 @@ def _straightened(run: Run, value: Path, at: Path) -> bool:
     if term.name != "map" or len(term.args) != 2:
         return False
     function = term.args[0]
+    if is_view(function):
+        return False
     if not isinstance(function, Lambda):
-        return not is_view(function) and run.fire(ROWS, (*value, *at))
+        return run.fire(ROWS, (*value, *at))
     core = _core(function.body, (*at, 0, 0))
     return core != (*at, 0, 0) and fire_fission(run, value, (*at, 0), core)
 

@@ -25,7 +25,7 @@ ARITHMETIC = (
         r"0.5 * tanh(0.5 * ?a) + 0.5",
         when=("float(?a)",),
         kind="relaxed",
-        error="4 * eps",
+        error="2 * eps, absolute",
         doc="The logistic function is a hyperbolic tangent, moved and scaled; the last sum costs small values digits.",
     ),
 )
