@@ -43,6 +43,8 @@ class SimulatedKernel:
     seconds: dict[str, float] = field(default_factory=dict)
     """How long each step of compilation took."""
     threads: int = 1
+    form: str = ""
+    """Which algorithm it is, and what others would cost."""
     known: dict[tuple[int, ...], Specialised] = field(default_factory=dict, repr=False)
     """By the values of all run-time sizes."""
     used: Specialised | None = field(default=None, repr=False)
@@ -94,7 +96,15 @@ class SimulatedKernel:
         last = self.last
         origin = f"; plan from the {last.plan.note}" if last.plan.note else ""
         checks = "\n".join(["certificate", *(f"  {check}" for check in last.certificate.checks)])
-        parts = [f"for {self.target}, simulated{origin}", str(last.plan), *map(str, last.on_host)]
+        early = sum(len(part.statements) for part in last.ahead)
+        ahead = [f"{early} statements done ahead, from constants and numbers alone"] if early else []
+        parts = [
+            f"for {self.target}, simulated{origin}",
+            *filter(None, [self.form]),
+            *ahead,
+            str(last.plan),
+            *map(str, last.on_host),
+        ]
         return "\n\n".join([*parts, table(last.timing, last.prediction.cycles), checks])
 
     # -- what the last sizes gave

@@ -219,6 +219,7 @@ def test_what_constants_decide_is_computed_when_they_are_bound_and_takes_no_cycl
     arrays = fill(program, 1)
     kernel = SimulatedKernel(program, load_target("sw26010"))
     assert len(kernel.last.program.statements) == 1
+    assert "2 statements done ahead" in kernel.explain()
     wanted = evaluate(program, arrays)["y"]
     np.testing.assert_array_equal(kernel(arrays["w"], arrays["g"], arrays["x"]), wanted)
     assert not kernel.made
