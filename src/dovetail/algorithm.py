@@ -53,27 +53,24 @@ class Wishes:
         return f"{self.relaxed} {sha256(repr(self.rules).encode()).hexdigest()}"
 
 
-def chosen(
-    program: Program, shelf: Shelf, threads: int, wishes: Wishes, estimate: Estimate, least: float = 0.0
-) -> Algorithm:
-    """The algorithm for ``program``; ``least`` is the estimate of its arithmetic alone, at the machine's best."""
+def chosen(program: Program, shelf: Shelf, threads: int, wishes: Wishes, estimate: Estimate) -> Algorithm:
+    """The algorithm for ``program``."""
     if not wishes.rules and not has_windows(program):
         return Algorithm(program)
-    words = shelf.text("form", threads, wishes.text, lambda: _choose(program, wishes, estimate, least))
+    words = shelf.text("form", threads, wishes.text, lambda: _choose(program, wishes, estimate))
     own = parse(words["program"]) if words["program"] else program
     return Algorithm(own, words["name"], words["kind"], words["costs"], words["derivation"])
 
 
-def _choose(program: Program, wishes: Wishes, estimate: Estimate, least: float) -> dict[str, str]:
+def _choose(program: Program, wishes: Wishes, estimate: Estimate) -> dict[str, str]:
     """Rules are loaded when a program has something for them."""
-    choice: Choice = import_module("dovetail.rewrite.forms").choose(
-        program, estimate, wishes.relaxed, wishes.rules, least
-    )
+    module = import_module("dovetail.rewrite.forms")
+    choice: Choice = module.choose(program, estimate, wishes.relaxed, wishes.rules)
     form = choice.form
     return {
         "name": form.name,
         "kind": form.kind,
         "program": "" if form.name == DIRECT else str(form.program),
         "costs": "\n".join(f"{name}: {cost:,.0f} cycles estimated" for name, cost in choice.costs),
-        "derivation": form.derivation,
+        "derivation": str(form.derivation or ""),
     }

@@ -15,6 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from dovetail.algorithm import Algorithm, Wishes, chosen
 from dovetail.base.errors import CallError, TargetError
 from dovetail.base.limits import DEFAULT_LIMITS, Limits
 from dovetail.certify.certificate import SMALL_OPERATIONS, Subject, certify, joined
@@ -45,6 +46,7 @@ from dovetail.runtime.kernel import Code, Kernel
 from dovetail.schedule.ahead import planned_part, split_ahead
 from dovetail.schedule.collapse import collapse
 from dovetail.schedule.default import default_plan
+from dovetail.schedule.estimate import estimate_cycles
 from dovetail.schedule.lower.build import build_nest
 from dovetail.stored import Shelf, Stored
 from dovetail.targets.host import missing_features
@@ -52,6 +54,7 @@ from dovetail.targets.load import load_target
 from dovetail.targets.model import Target
 
 if TYPE_CHECKING:
+    from dovetail.rewrite.rule import Rule
     from dovetail.simulated.kernel import SimulatedKernel
 
 T = TypeVar("T")
@@ -86,8 +89,13 @@ def compile(
     constants: Mapping[str, object] | None = None,
     plan: Plan | None = None,
     cache: bool = True,
+    relaxed: bool = False,
+    rules: tuple[Rule, ...] = (),
 ) -> Kernel | SimulatedKernel:
     """``program`` as a kernel: a callable over arrays, certified, or taken from the cache with its certificate.
+
+    Without a ``plan`` the algorithm is chosen, too: what rules make of the convolutions in it, and of anything by
+    ``rules`` of your own, is taken where it is estimated to be faster. ``relaxed`` allows rules that round otherwise.
 
     A target without an [llvm] table is simulated: its kernels run on the simulator and count cycles. The instructions
     of a definition's operations are then those that rules derive, without a ``plan`` that says otherwise.
@@ -97,19 +105,56 @@ def compile(
         if machine.llvm is None and plan is None:
             return _derived(program, machine, constants)
         program = _normalised(program)
+    wishes = Wishes(relaxed, rules)
     if machine.llvm is None:
-        return _simulated(program, machine, constants, plan)
+        return _simulated(program, machine, constants, plan, wishes)
     threads = _threads(threads, machine)
     _check(program, machine, constants or {})
     store = open_cache() if cache else None
-    main = split_ahead(program).main if plan is None else planned_part(program, plan)
-    work = _Compilation(main, machine, threads, store)
     with _undisturbed:
-        kernel = work.kernel(plan)
-        if main is not program:
-            kernel = _with_ahead(program, kernel, work, store)
+        begun = time.perf_counter()
+        form = Algorithm(program) if plan is not None else _algorithm(program, machine, threads, store, wishes)
+        spent = time.perf_counter() - begun
+        kernel = _kernel(form.program, machine, threads, store, plan)
+        if form.costs:
+            kernel.seconds["algorithm"] = spent
+            kernel = _in_form(program, kernel, form)
     if constants:
-        work.time("constants", lambda: kernel.bind(constants))
+        begun = time.perf_counter()
+        kernel.bind(constants)
+        kernel.seconds["constants"] = time.perf_counter() - begun
+    return kernel
+
+
+def _algorithm(program: Program, target: Target, threads: int, store: Cache | None, wishes: Wishes) -> Algorithm:
+    """The form of ``program`` that is estimated to be the fastest; that of a small one is not worth a question."""
+    if _is_small(program) and not wishes.rules:
+        return Algorithm(program)
+
+    def estimate(form: Program) -> float:
+        return estimate_cycles(form, target, threads, tile_fits(collapse(split_ahead(form).main), target))
+
+    return chosen(program, Shelf(store, program, target), threads, wishes, estimate)
+
+
+def _kernel(program: Program, target: Target, threads: int, store: Cache | None, plan: Plan | None) -> Kernel:
+    """``program`` as it is, as a kernel."""
+    main = split_ahead(program).main if plan is None else planned_part(program, plan)
+    work = _Compilation(main, target, threads, store)
+    kernel = work.kernel(plan)
+    return kernel if main is program else _with_ahead(program, kernel, work, store)
+
+
+def _in_form(program: Program, kernel: Kernel, form: Algorithm) -> Kernel:
+    """``kernel``, of another form, as one of ``program``."""
+    before = kernel.explanation
+
+    def explanation() -> str:
+        return "\n\n".join(part for part in (str(form), form.derivation, before()) if part)
+
+    if form.program is not program:
+        kernel = replace(kernel, program=program, main=kernel.main or kernel.program)
+    kernel.explanation, kernel.algorithm = explanation, form.name
     return kernel
 
 
@@ -130,10 +175,15 @@ def _with_ahead(program: Program, kernel: Kernel, work: _Compilation, store: Cac
 
 
 def _simulated(
-    program: Program, target: Target, constants: Mapping[str, object] | None, plan: Plan | None
+    program: Program, target: Target, constants: Mapping[str, object] | None, plan: Plan | None, wishes: Wishes
 ) -> SimulatedKernel:
     """The simulator is loaded when it is first used: it takes as long to load as all that a processor needs."""
-    kernel: SimulatedKernel = import_module("dovetail.simulated.kernel").SimulatedKernel(program, target, plan)
+    form = Algorithm(program)
+    if plan is None:
+        estimate = import_module("dovetail.simulated.estimate").Estimates(target)
+        form = chosen(program, Shelf(None, program, target), 1, wishes, estimate)
+    kernel: SimulatedKernel = import_module("dovetail.simulated.kernel").SimulatedKernel(form.program, target, plan)
+    kernel.form = str(form)
     kernel.bind(constants or {})
     return kernel
 
@@ -182,7 +232,7 @@ class _Compilation:
 
     def __init__(self, program: Program, target: Target, threads: int, cache: Cache | None) -> None:
         self.program, self.target, self.threads, self.cache = program, target, threads, cache
-        self.brief = work_in(program, {s.name: s.high for s in program.sizes}).operations < SMALL_OPERATIONS
+        self.brief = _is_small(program)
         self.shelf = Shelf(cache, program, target)
         self.seconds: dict[str, float] = {}
 
@@ -280,6 +330,11 @@ class _Undisturbed:
 
 
 _undisturbed = _Undisturbed()
+
+
+def _is_small(program: Program) -> bool:
+    """Whether so little is computed that making the code is what takes time."""
+    return work_in(program, {s.name: s.high for s in program.sizes}).operations < SMALL_OPERATIONS
 
 
 def _target(target: str | Path | Target) -> Target:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dovetail.ir.index import ONE
 from dovetail.ir.program import Program, Statement
 
 
@@ -11,7 +12,7 @@ def has_windows(program: Program) -> bool:
 
 
 def _has_windows(statement: Statement) -> bool:
-    summed = {loop.name for loop in statement.reduced}
+    summed = {loop.name for loop in statement.reduced if loop.extent != ONE}
     if not summed:
         return False
     indices = (index.names() for access in statement.reads() for index in access.indices)

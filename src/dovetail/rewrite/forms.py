@@ -29,12 +29,15 @@ Estimate = Callable[[Program], float]
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """One algorithm: the rule that gives it, the program it is, the rule's class, and the derivation as text."""
+    """One algorithm: the rule that gives it, the program it is, and how it was derived."""
 
     name: str
     program: Program
-    kind: str = "bit-exact"
-    derivation: str = ""
+    derivation: Derivation | None = None
+
+    @property
+    def kind(self) -> str:
+        return "bit-exact" if self.derivation is None else self.derivation.kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,40 +48,31 @@ class Choice:
     costs: tuple[tuple[str, float], ...]
 
 
-def choose(
-    program: Program, estimate: Estimate, relaxed: bool = False, rules: tuple[Rule, ...] = (), least: float = 0.0
-) -> Choice:
-    """The form of ``program`` that costs least; ``least`` is what its arithmetic alone costs at the machine's best.
-
-    Only ``relaxed`` forms do less arithmetic: others are not looked at where the direct one is close to that.
-    """
+def choose(program: Program, estimate: Estimate, relaxed: bool = False, rules: tuple[Rule, ...] = ()) -> Choice:
+    """The form of ``program`` that costs least."""
     best = Form(DIRECT, program)
     if not rules and not has_windows(program):
         return Choice(best, ())
-    costs = {DIRECT: estimate(program)}
-    lowest = costs[DIRECT]
-    worthwhile = lowest > GAIN * least
-    for form in forms(program, relaxed, rules, worthwhile):
+    costs: dict[str, float] = {}
+    for form in forms(program, relaxed, rules):
+        if not costs:
+            costs[DIRECT] = lowest = estimate(program)
         costs[form.name] = estimate(form.program)
         if costs[form.name] * GAIN < costs[DIRECT] and costs[form.name] < lowest:
             best, lowest = form, costs[form.name]
     return Choice(best, tuple(costs.items()))
 
 
-def forms(
-    program: Program, relaxed: bool = False, rules: tuple[Rule, ...] = (), same_work: bool = True
-) -> Iterator[Form]:
-    """Every other form of ``program`` that a rule gives; without ``same_work`` only those of relaxed rules."""
-    wanted = [
-        rule for rule in (*CONVOLUTION, *rules) if (relaxed if rule.kind == "relaxed" else same_work or rule in rules)
-    ]
+def forms(program: Program, relaxed: bool = False, rules: tuple[Rule, ...] = ()) -> Iterator[Form]:
+    """Every other form of ``program`` that a rule gives."""
+    wanted = [rule for rule in (*CONVOLUTION, *rules) if relaxed or rule.kind != "relaxed"]
     if not wanted or any(_is_indirect(statement) for statement in program.statements):
         return
     definition = raise_program(program)
     for rule in wanted:
         derivation = _derived(definition, rule)
         if derivation is not None:
-            yield Form(rule.name, plain_copies(normalise(derivation.end)), derivation.kind, str(derivation))
+            yield Form(rule.name, plain_copies(normalise(derivation.end, typed=True)), derivation)
 
 
 def _is_indirect(statement: Statement) -> bool:

@@ -52,6 +52,8 @@ class Kernel:
     """What the code computes, where that is not all of the program: some of its constants are made by ``ahead``."""
     ahead: Kernel | None = None
     """Makes constants of ``main`` from constants of the program, once they are known."""
+    algorithm: str = "direct"
+    """The rule that gave the form of the program that the code computes."""
 
     def __post_init__(self) -> None:
         self._lock = threading.Lock()
