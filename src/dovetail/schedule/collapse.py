@@ -43,28 +43,23 @@ def _without_unit_loops(program: Program) -> Program:
 
 def _without_unit_dimensions(program: Program) -> Program:
     """Dimensions of extent 1 that are always read at 0."""
-    for tensor in program.tensors:
-        for d, extent in enumerate(tensor.shape):
-            if extent == constant(1) and all(a.indices[d] == constant(0) for a in _accesses(program, tensor.name)):
-                return _without_unit_dimensions(
-                    _map_tensor(program, tensor, tensor.shape[:d] + tensor.shape[d + 1 :], d)
-                )
-    return program
+    unit = {t.name: {d for d, extent in enumerate(t.shape) if extent == constant(1)} for t in program.tensors}
+    if not any(unit.values()):
+        return program
+    for statement in program.statements:
+        for access in _direct(statement):
+            unit[access.tensor] -= {d for d, index in enumerate(access.indices) if index != constant(0)}
 
-
-def _map_tensor(program: Program, tensor: Tensor, shape: tuple[Index, ...], dropped: int) -> Program:
     def change(access: Access) -> Access:
-        if access.tensor != tensor.name:
-            return access
-        return Access(access.tensor, access.indices[:dropped] + access.indices[dropped + 1 :])
+        gone = unit[access.tensor]
+        return Access(access.tensor, _without(access.indices, gone)) if gone else access
 
-    tensors = tuple(replace(t, shape=shape) if t.name == tensor.name else t for t in program.tensors)
+    tensors = tuple(replace(t, shape=_without(t.shape, unit[t.name])) for t in program.tensors)
     return replace(program, tensors=tensors, statements=tuple(_map_accesses(s, change) for s in program.statements))
 
 
-def _accesses(program: Program, tensor: str) -> list[Access]:
-    found = [s.out for s in program.statements] + [a for s in program.statements for a in s.reads()]
-    return [a for a in found if a.tensor == tensor]
+def _without(indices: tuple[Index, ...], gone: set[int]) -> tuple[Index, ...]:
+    return tuple(index for d, index in enumerate(indices) if d not in gone)
 
 
 # -- joining
@@ -77,9 +72,10 @@ Names = dict[int, tuple[str, str]]
 
 def _joinable(program: Program) -> tuple[Joint, Names] | None:
     """A pair of loops in some statements that walk pairs of whole dimensions everywhere together."""
+    direct = [_direct(statement) for statement in program.statements]
     for number, statement in enumerate(program.statements):
         for d in range(len(statement.out.indices) - 1):
-            found = _close(program, {statement.out.tensor: d}, {})
+            found = _close(program, direct, {statement.out.tensor: d}, {})
             if found is not None and number in found[1]:
                 return found
     return None
@@ -93,37 +89,41 @@ def _joinable_in_one(program: Program) -> tuple[Joint, Names] | None:
     for i<8, j<2, k<9: y[i, j, k] += t[i, j] * w[k]    for i<16, k<9: y[i, k] += t[i] * w[k]
     """
     for number, statement in enumerate(program.statements):
-        for d in range(len(statement.out.indices) - 1 if is_contraction(statement) else 0):
-            loops = _pair(statement, statement.out, d)
-            joint = None if loops is None else _grow(program, number, *loops, {})
-            if loops is None or not joint or not _is_free(program, number, joint):
-                continue
-            if all(_whole(program, tensor, at, statement, loops) for tensor, at in joint.items()):
-                return joint, {number: loops}
+        if len(program.statements) == 1 or not is_contraction(statement):
+            continue
+        for access in _direct(statement):
+            for d in range(len(access.indices) - 1):
+                loops = _pair(statement, access, d)
+                joint = None if loops is None else _grow(program, number, *loops, {})
+                if loops is None or not joint or not _is_free(program, number, joint):
+                    continue
+                if all(_whole(program, tensor, at, statement, loops) for tensor, at in joint.items()):
+                    return joint, {number: loops}
     return None
 
 
 def _is_free(program: Program, number: int, joint: Joint) -> bool:
-    """Everybody but one statement has a fixed place in one of the two dimensions."""
+    """Everybody but one statement has a fixed place in one of the two dimensions, or is a copy from elsewhere."""
     for other, statement in enumerate(program.statements):
         for access in _direct(statement):
             d = joint.get(access.tensor)
             if d is None or other == number:
                 continue
             places = access.indices[d : d + 2]
-            if not all(i.is_affine for i in places) or not any(i.is_constant for i in places):
+            copied = access is statement.out and isinstance(statement.value, Read)
+            if not all(i.is_affine for i in places) or not (copied or any(i.is_constant for i in places)):
                 return False
-    return len(program.statements) > 1
+    return True
 
 
-def _close(program: Program, joint: Joint, names: Names) -> tuple[Joint, Names] | None:
+def _close(program: Program, direct: list[list[Access]], joint: Joint, names: Names) -> tuple[Joint, Names] | None:
     """Start from one pair of dimensions and collect every pair that must be joined with it."""
     changed = True
     while changed:
         changed = False
         for tensor, d in list(joint.items()):
             for number, statement in enumerate(program.statements):
-                for access in _direct(statement):
+                for access in direct[number]:
                     if access.tensor != tensor:
                         continue
                     if _is_copy(statement, joint):

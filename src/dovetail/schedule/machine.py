@@ -32,6 +32,8 @@ class Machine:
     """How much of the shorter of arithmetic and loads does not hide behind the longer."""
     enter_cycles: float = 24.0
     """Starting the innermost loop."""
+    enter_cycles_seen: float = 0.5
+    """What of that is seen where arithmetic goes on meanwhile."""
     tile_cycles: float = 60.0
     copy_cycles: float = 1.5
     """Moving one element to another layout, one by one."""
@@ -44,6 +46,10 @@ class Machine:
     barrier_cycles: float = 1500.0
     scatter_cycles: float = 4.5
     """Moving one lane of a vector to or from a place of its own."""
+    lane_cycles: float = 0.9
+    """The same where nothing else is done, so that many of them are on their way at once."""
+    guard_cycles: float = 1.0
+    """Asking whether a vector's conditions hold."""
     exposed: tuple[float, ...] = (0.035, 0.4)
     """How much of the time to fill each cache from the next one is not hidden behind arithmetic."""
     sustained: float = 0.65
@@ -76,6 +82,8 @@ class Machine:
     shares: tuple[float, ...] = (0.5, 0.75, 0.17)
     """What of each cache a block can count on: beside data that streams past it, and in the third one beside what
     other units and other programs keep there."""
+    share_kept: float = 0.6
+    """The part of the last cache in which a program finds again what it used in the call before."""
     share_alone: float = 0.42
     """The same of the second cache, when one unit is at work."""
 

@@ -6,7 +6,7 @@ All orders are costed by the bytes they move between memories (``traffic``); the
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import permutations
 from math import ceil, prod
 
@@ -14,7 +14,7 @@ from dovetail.ir.plan import Digit
 from dovetail.ir.program import Role
 from dovetail.schedule.facts import Facts
 from dovetail.schedule.machine import Machine
-from dovetail.schedule.tiling import Tiling, pack_cycles
+from dovetail.schedule.tiling import Tiling, pack_cycles, tiling_cycles
 from dovetail.schedule.traffic import TiledAccess, TiledLoop, traffic
 
 OuterTile = tuple[str, int, bool]
@@ -40,12 +40,25 @@ class Order:
     """The result's lines are brought near while a tile accumulates."""
 
 
-def best_order(facts: Facts, tiling: Tiling, machine: Machine, threads: int) -> Order:
-    """The cheapest order for one register tile."""
+def best_order(facts: Facts, tiling: Tiling, machine: Machine, threads: int, few: int = 0) -> Order:
+    """The cheapest order for one register tile; of ``few`` that are spread over all there are, where that is not 0."""
     inner = inner_order(facts, tiling)
     orders = list(_outer_orders(facts, tiling, machine, threads))
+    orders = orders[:: max(1, len(orders) // few)] if few else orders
     short = [o for o in orders if bodies(facts, tiling, o, inner) <= MOST_CODE] or orders[:1]
     return min((_costed(facts, tiling, machine, threads, o, inner) for o in short), key=lambda o: o.cycles)
+
+
+def expected_cycles(facts: Facts, order: Order, machine: Machine, threads: int) -> float:
+    """How long an order takes beside other programs rather than beside other orders of the same loops.
+
+    Orders are told apart by what might happen: the start of an inner loop is never hidden, and little of the last
+    cache is left by others. Here it is what does happen to a program that is called again and again.
+    """
+    kept = (*machine.shares[:-1], machine.share_kept)
+    machine = replace(machine, enter_cycles=machine.enter_cycles_seen, shares=kept)
+    tiling = replace(order.tiling, cycles=tiling_cycles(facts, machine, order.tiling))
+    return _costed(facts, tiling, machine, threads, order.outer, order.inner).cycles
 
 
 def inner_order(facts: Facts, tiling: Tiling) -> tuple[str, ...]:

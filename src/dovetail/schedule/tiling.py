@@ -69,6 +69,13 @@ def tilings(facts: Facts, machine: Machine, most: int) -> list[Tiling]:
     return kept
 
 
+def tiling_cycles(facts: Facts, machine: Machine, tiling: Tiling) -> float:
+    """What one core takes for the whole statement with this register tile, data in the nearest cache."""
+    rates = _rates(facts, machine, tiling.width)
+    block = _block(facts, machine, rates, tiling.lanes, tiling.across, tiling.inside)
+    return _cycles(facts, machine, block, tiling.vectors, tiling.rows)
+
+
 def lane_choices(facts: Facts) -> Iterator[str]:
     """Loops that can be lanes: evenly spaced in memory everywhere, free of guards."""
     for name in facts.extents:
