@@ -197,7 +197,10 @@ class PointwisePlanner:
         return not facts.reduced and bool(facts.kept) and len(others) == 1 and facts.out.role is not Role.INOUT
 
     def padded(self, facts: Facts) -> PlanNode:
-        """One by one along the result, in vectors; units share the outermost loop that has a part for each of them."""
+        """One by one along the result, in vectors; units share the outermost loop that has a part for each of them.
+
+        Vectors start at the neutral element in registers. Where conditions cut them, all of the result is set up first:
+        what is left of such a vector is done element by element."""
         lanes, width = self.padded_lanes(facts)
         order = [n for i in facts.statement.out.indices for n in sorted(i.names(), key=i.coefficient, reverse=True)]
         order = [*(n for n in order if n != lanes), *([lanes] if lanes else [])]
@@ -206,7 +209,7 @@ class PointwisePlanner:
         steps = {lanes: width if guarded else min(4, max(1, facts.extents.get(lanes, 1) // width)) * width}
         node: PlanNode = Leaf(facts.number, lanes, width)
         self.spend([Vectors((facts,), (lanes,), width)], self.unit_for(facts.points))
-        held: tuple[Hold, ...] = (Hold(facts.out.access.tensor, self.registers),)
+        held: tuple[Hold, ...] = () if guarded else (Hold(facts.out.access.tensor, self.registers),)
         for loop in reversed([first, *(n for n in order if n != first)]):
             unit = self.unit_for(facts.points) if loop == first else ""
             node = Tile(self.name(loop), ((facts.number, loop),), steps.get(loop, 1), (node,), unit, holds=held)

@@ -1,10 +1,14 @@
 """What a whole program costs, told for every way to write the same computation."""
 
+import numpy as np
 import pytest
 
+from dovetail.ir.evaluate import evaluate
+from dovetail.ir.fill import fill
 from dovetail.ir.parse import parse
 from dovetail.ir.plan import Tile
 from dovetail.ir.program import Program
+from dovetail.pipeline import compile
 from dovetail.schedule.ahead import split_ahead
 from dovetail.schedule.collapse import collapse
 from dovetail.schedule.default import default_plan
@@ -88,6 +92,15 @@ def test_copies_with_zeros_around_run_along_memory() -> None:
     assert (first.lanes, first.width) == ("q", 8)
     node = plan.body[0]
     assert isinstance(node, Tile) and node.unit
+
+
+@pytest.mark.parametrize("shape", [(3, 5, 56), (2, 8, 30), (3, 4, 7)])
+def test_stored_windows_are_exact(shape: tuple[int, int, int]) -> None:
+    program = columns(*shape)
+    arrays = fill(program, 3)
+    kernel = compile(program, "host", 2, cache=False, plan=default_plan(collapse(program), HOST, 2))
+    found = kernel(*(arrays[t.name] for t in program.inputs))
+    np.testing.assert_array_equal(found, evaluate(program, arrays)["y"])
 
 
 def parse_extent(number: int) -> object:
