@@ -20,6 +20,7 @@ from dovetail.rewrite.copies import plain_copies
 from dovetail.rewrite.derivation import Derivation, Step
 from dovetail.rewrite.rule import Rule
 from dovetail.rewrite.tables.convolution import CONVOLUTION
+from dovetail.rewrite.usual_order import in_usual_order, restored
 
 DIRECT = "direct"
 GAIN = 1.05
@@ -68,11 +69,12 @@ def forms(program: Program, relaxed: bool = False, rules: tuple[Rule, ...] = ())
     wanted = [rule for rule in (*CONVOLUTION, *rules) if relaxed or rule.kind != "relaxed"]
     if not wanted or any(_is_indirect(statement) for statement in program.statements):
         return
-    definition = raise_program(program)
+    turned, orders = in_usual_order(program)
+    definition = raise_program(turned)
     for rule in wanted:
         derivation = _derived(definition, rule)
         if derivation is not None:
-            yield Form(rule.name, plain_copies(normalise(derivation.end, typed=True)), derivation)
+            yield Form(rule.name, restored(plain_copies(normalise(derivation.end, typed=True)), orders), derivation)
 
 
 def _is_indirect(statement: Statement) -> bool:
