@@ -24,8 +24,6 @@ of rows, a few."""
 
 MANY_TILINGS, FEW_TILINGS = 8, 2
 """Register tiles of a reduction that are looked at closely: of large ones, and where time is short."""
-FEW_ORDERS = 24
-"""Orders of tiles that an estimate looks at."""
 
 
 def default_plan(program: Program, target: Target, threads: int, tile_fits: tuple[Fit, ...] = ()) -> Plan:
@@ -138,7 +136,7 @@ class _Planner(PointwisePlanner):
 
     def cheapest(self, facts: Facts, choices: list[Tiling], threads: int) -> Order:
         machine = self.machine.for_units(threads)
-        few = FEW_ORDERS if self.most else 0
+        few = bool(self.most)
         return min((best_order(facts, t, machine, threads, few) for t in choices), key=lambda o: o.cycles)
 
     def expected(self, facts: Facts, order: Order, threads: int) -> float:

@@ -47,7 +47,7 @@ class Machine:
     scatter_cycles: float = 4.5
     """Moving one lane of a vector to or from a place of its own."""
     lane_cycles: float = 0.9
-    """The same where nothing else is done, so that many of them are on their way at once."""
+    """The same where many of them are on their way at once."""
     guard_cycles: float = 1.0
     """Asking whether a vector's conditions hold."""
     exposed: tuple[float, ...] = (0.035, 0.4)
@@ -66,6 +66,7 @@ class Machine:
     """Reading a vector that others of the same set have driven out of the innermost cache."""
     uneven: float = 1.0
     """By how much of a part one unit is behind another when they meet: others use the machine too."""
+    uneven_seen: float = 0.3
     set_cycles: float = 0.7
     """Reading one of several rows that fall into the same sets of a cache."""
     row_cycles: float = 0.04
@@ -102,6 +103,16 @@ class Machine:
         """The machine as ``units`` units at work see it. One alone has the third cache to itself, so that passing over
         data there once more costs less than a block so large that pages drive each other out of the second one."""
         return self if units > 1 else replace(self, shares=(self.shares[0], self.share_alone, *self.shares[2:]))
+
+    def in_the_long_run(self) -> Machine:
+        """The machine as a program sees it that is called again and again, with what is usual and not what may be."""
+        return replace(
+            self,
+            enter_cycles=self.enter_cycles_seen,
+            scatter_cycles=self.lane_cycles,
+            uneven=self.uneven_seen,
+            shares=(*self.shares[:-1], self.share_kept),
+        )
 
     def ways(self, stride_bytes: int, level: int = 0) -> float:
         """How many lines this far apart a cache holds at once; the sets of the innermost one span one page."""

@@ -40,11 +40,10 @@ class Order:
     """The result's lines are brought near while a tile accumulates."""
 
 
-def best_order(facts: Facts, tiling: Tiling, machine: Machine, threads: int, few: int = 0) -> Order:
-    """The cheapest order for one register tile; of ``few`` that are spread over all there are, where that is not 0."""
+def best_order(facts: Facts, tiling: Tiling, machine: Machine, threads: int, few: bool = False) -> Order:
+    """The cheapest order for one register tile; with ``few``, of those without blocks of the loops of the result."""
     inner = inner_order(facts, tiling)
-    orders = list(_outer_orders(facts, tiling, machine, threads))
-    orders = orders[:: max(1, len(orders) // few)] if few else orders
+    orders = list(_outer_orders(facts, tiling, machine, threads, few))
     short = [o for o in orders if bodies(facts, tiling, o, inner) <= MOST_CODE] or orders[:1]
     return min((_costed(facts, tiling, machine, threads, o, inner) for o in short), key=lambda o: o.cycles)
 
@@ -53,10 +52,9 @@ def expected_cycles(facts: Facts, order: Order, machine: Machine, threads: int) 
     """How long an order takes beside other programs rather than beside other orders of the same loops.
 
     Orders are told apart by what might happen: the start of an inner loop is never hidden, and little of the last
-    cache is left by others. Here it is what does happen to a program that is called again and again.
+    cache is left by others. Here it is what does happen in a program that is called again and again.
     """
-    kept = (*machine.shares[:-1], machine.share_kept)
-    machine = replace(machine, enter_cycles=machine.enter_cycles_seen, shares=kept)
+    machine = machine.in_the_long_run()
     tiling = replace(order.tiling, cycles=tiling_cycles(facts, machine, order.tiling))
     return _costed(facts, tiling, machine, threads, order.outer, order.inner).cycles
 
@@ -105,7 +103,9 @@ def bodies(facts: Facts, tiling: Tiling, outer: tuple[OuterTile, ...], inner: tu
     return copies * tiling.rows * tiling.vectors
 
 
-def _outer_orders(facts: Facts, tiling: Tiling, machine: Machine, threads: int) -> Iterator[tuple[OuterTile, ...]]:
+def _outer_orders(
+    facts: Facts, tiling: Tiling, machine: Machine, threads: int, few: bool = False
+) -> Iterator[tuple[OuterTile, ...]]:
     tiles: list[tuple[str, int]] = [
         (n, 1) for n in facts.kept if n not in (tiling.lanes, tiling.across, *tiling.inside)
     ]
@@ -123,7 +123,7 @@ def _outer_orders(facts: Facts, tiling: Tiling, machine: Machine, threads: int) 
         for depth in blocks:
             first = order[0]
             yield (*depth, (*first, True), *((n, s, False) for n, s in order[1:]))
-            if threads == 1 and near:
+            if few or (threads == 1 and near):
                 continue
             for size in _block_sizes(facts, tiling, machine, threads, order, depth):
                 inside = tuple((n, s, False) for n, s in order)
