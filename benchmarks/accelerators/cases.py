@@ -51,21 +51,21 @@ class Case:
 
 def convolutions(batch: int) -> Iterator[Case]:
     """Of all networks: with the batch innermost where it fills the machine, with channels innermost otherwise."""
-    for label, conv in _layers(batch):
+    for label, conv in layers(batch):
         hand = _hand_conv(conv) if can_run(conv) else None
         yield Case(label, "sw26010", _implicit(conv), conv.flops // 2, hand)
 
 
-def forms_of_convolutions(batch: int) -> Iterator[tuple[tuple[str, Case], ...]]:
-    """The same convolutions, each in all its forms: name of the form and case."""
-    for label, conv in _layers(batch):
-        yield tuple(
-            (form.name, Case(f"{label} {form.name} {form.variant}".rstrip(), "sw26010", form.text, conv.flops // 2))
-            for form in forms(conv, F64, _is_batch_last(conv), _implicit(conv))
-        )
+def forms_of(label: str, conv: Conv) -> tuple[tuple[str, Case], ...]:
+    """A layer in all its forms: name of the form and case."""
+    return tuple(
+        (form.name, Case(f"{label} {form.name} {form.variant}".rstrip(), "sw26010", form.text, conv.flops // 2))
+        for form in forms(_implicit(conv))
+    )
 
 
-def _layers(batch: int) -> Iterator[tuple[str, Conv]]:
+def layers(batch: int) -> Iterator[tuple[str, Conv]]:
+    """Of all networks."""
     for network in NETWORKS:
         for shape in read_shapes(SHAPES / f"{network}.json").convs:
             conv = replace(shape, n=batch)
@@ -73,11 +73,7 @@ def _layers(batch: int) -> Iterator[tuple[str, Conv]]:
 
 
 def _implicit(conv: Conv) -> str:
-    return batch_last_conv(conv, F64) if _is_batch_last(conv) else channels_last_conv(conv, F64)
-
-
-def _is_batch_last(conv: Conv) -> bool:
-    return conv.n % 128 == 0
+    return batch_last_conv(conv, F64) if conv.n % 128 == 0 else channels_last_conv(conv, F64)
 
 
 def fully_connected(batch: int) -> Iterator[Case]:

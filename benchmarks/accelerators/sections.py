@@ -15,8 +15,9 @@ from benchmarks.accelerators.cases import (
     array_products,
     convolutions,
     counted,
-    forms_of_convolutions,
+    forms_of,
     fully_connected,
+    layers,
     npu_cells,
     npu_products,
 )
@@ -142,18 +143,19 @@ def choice_of_forms(runner: Runner) -> Section:
     """Convolutions as they are, with stored windows, and after Winograd: whether the estimate takes the fastest."""
     found: list[Chosen] = []
     for batch in BATCHES:
-        cases = runner.sample(list(forms_of_convolutions(batch)))
-        for case in runner.track(cases, f"forms, batch {batch}"):
-            found.append(chosen(case, runner.budget))
+        sample = runner.sample(list(layers(batch)))
+        for label, conv in runner.track(sample, f"forms, batch {batch}"):
+            found.append(chosen(forms_of(label, conv), runner.budget))
             for row in found[-1].rows:
                 runner.seen(f"forms, batch {batch}", row)
+    found = [c for c in found if len(c.names) > 1]
     right = sum(c.is_right for c in found)
     section = Section("forms", [row for c in found for row in c.rows])
     section.bars = [Bar("choices that are the fastest form", 100 * right / max(1, len(found)), 90, unit=" %")]
-    taken = Counter(c.fastest for c in found)
+    fastest = ", ".join(f"{n} {name}" for name, n in Counter(c.fastest for c in found).most_common())
     gains = [c.cycles("implicit") / c.cycles(c.name) for c in found]
     section.notes = [
-        f"{len(found)} convolutions; fastest: {', '.join(f'{n} {name}' for name, n in taken.most_common())}",
+        f"{len(found)} convolutions with more than one form; fastest: {fastest}",
         f"gain of the choice over implicit: geomean {geomean(gains):.2f}, at most {max(gains, default=0.0):.2f}",
         *(str(c) for c in found if not c.is_right),
     ]
