@@ -11,16 +11,18 @@ from hashlib import sha256
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from dovetail.base.errors import PlanError
 from dovetail.ir.parse import parse
 from dovetail.ir.program import Program
 from dovetail.ir.windows import has_windows
 from dovetail.stored import Shelf
 
 if TYPE_CHECKING:
-    from dovetail.rewrite.forms import Choice
+    from dovetail.rewrite.forms import Choice, Form
     from dovetail.rewrite.rule import Rule
 
 DIRECT = "direct"
+RELAXED = "relaxed"
 Estimate = Callable[[Program], float]
 
 
@@ -33,44 +35,73 @@ class Algorithm:
     kind: str = "bit-exact"
     costs: str = ""
     derivation: str = ""
+    error: str = ""
+    """By how much the rule says that values may differ."""
+
+    @property
+    def is_direct(self) -> bool:
+        """The program runs as it is."""
+        return self.name == DIRECT
 
     def __str__(self) -> str:
         """A line for each form that was looked at; empty where there was no other."""
         if not self.costs:
             return ""
-        return f"algorithm: {self.name} ({self.kind})\n" + "\n".join(f"  {line}" for line in self.costs.splitlines())
+        error = f"; error at most {self.error}" if self.error else ""
+        lines = (f"  {line}" for line in self.costs.splitlines())
+        return "\n".join([f"algorithm: {self.name} ({self.kind}{error})", *lines])
 
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """What the user allows: ``relaxed`` rules, and ``rules`` of their own."""
+    """What the user allows, ``relaxed`` rules and ``rules`` of their own; or the ``algorithm`` that they want."""
 
     relaxed: bool = False
     rules: tuple[Rule, ...] = ()
+    algorithm: str = ""
 
     @property
     def text(self) -> str:
-        return f"{self.relaxed} {sha256(repr(self.rules).encode()).hexdigest()}"
+        return f"{self.relaxed} {self.algorithm} {sha256(repr(self.rules).encode()).hexdigest()}"
 
 
 def chosen(program: Program, shelf: Shelf, threads: int, wishes: Wishes, estimate: Estimate) -> Algorithm:
     """The algorithm for ``program``."""
-    if not wishes.rules and not has_windows(program):
+    if wishes.algorithm == DIRECT or not (wishes.rules or wishes.algorithm or has_windows(program)):
         return Algorithm(program)
     words = shelf.text("form", threads, wishes.text, lambda: _choose(program, wishes, estimate))
     own = parse(words["program"]) if words["program"] else program
-    return Algorithm(own, words["name"], words["kind"], words["costs"], words["derivation"])
+    return Algorithm(own, words["name"], words["kind"], words["costs"], words["derivation"], words["error"])
+
+
+def planned_for(program: Program, name: str, wishes: Wishes) -> Algorithm:
+    """The form of ``program`` that a plan was made for, by the name of its rule; empty for the program as it is."""
+    if not name:
+        return Algorithm(program)
+    where = f"the plan is for the form of the program that rule '{name}' gives"
+    module = import_module("dovetail.rewrite.forms")
+    form: Form | None = next((f for f in module.forms(program, True, wishes.rules) if f.name == name), None)
+    if form is None:
+        hint = "the program that the plan was made for, and its rules (--rules)"
+        raise PlanError(f"rule '{name}' does not fire on the program", where=where, hint=hint)
+    if form.kind == RELAXED and not wishes.relaxed:
+        raise PlanError(f"rule '{name}' is relaxed, which is not allowed", where=where, hint="--relaxed")
+    return Algorithm(form.program, form.name, form.kind, derivation=str(form.derivation or ""), error=form.error)
 
 
 def _choose(program: Program, wishes: Wishes, estimate: Estimate) -> dict[str, str]:
     """Rules are loaded when a program has something for them."""
     module = import_module("dovetail.rewrite.forms")
-    choice: Choice = module.choose(program, estimate, wishes.relaxed, wishes.rules)
+    if wishes.algorithm:
+        choice: Choice = module.named(program, wishes.algorithm, wishes.relaxed, wishes.rules)
+    else:
+        choice = module.choose(program, estimate, wishes.relaxed, wishes.rules)
     form = choice.form
     return {
         "name": form.name,
         "kind": form.kind,
         "program": "" if form.name == DIRECT else str(form.program),
-        "costs": "\n".join(f"{name}: {cost:,.0f} cycles estimated" for name, cost in choice.costs),
+        "costs": "\n".join(f"{name}: {cost:,.0f} cycles estimated" for name, cost in choice.costs) or "as asked for",
         "derivation": str(form.derivation or ""),
+        "error": form.error,
     }

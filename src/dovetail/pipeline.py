@@ -91,11 +91,13 @@ def compile(
     cache: bool = True,
     relaxed: bool = False,
     rules: tuple[Rule, ...] = (),
+    algorithm: str = "",
 ) -> Kernel | SimulatedKernel:
     """``program`` as a kernel: a callable over arrays, certified, or taken from the cache with its certificate.
 
     Without a ``plan`` the algorithm is chosen, too: what rules make of the convolutions in it, and of anything by
     ``rules`` of your own, is taken where it is estimated to be faster. ``relaxed`` allows rules that round otherwise.
+    ``algorithm`` is the name of the rule to take instead, or "direct".
 
     A target without an [llvm] table is simulated: its kernels run on the simulator and count cycles. The instructions
     of a definition's operations are then those that rules derive, without a ``plan`` that says otherwise.
@@ -105,7 +107,7 @@ def compile(
         if machine.llvm is None and plan is None:
             return _derived(program, machine, constants)
         program = _normalised(program)
-    wishes = Wishes(relaxed, rules)
+    wishes = Wishes(relaxed, rules, algorithm)
     if machine.llvm is None:
         return _simulated(program, machine, constants, plan, wishes)
     threads = _threads(threads, machine)
@@ -128,7 +130,7 @@ def compile(
 
 def _algorithm(program: Program, target: Target, threads: int, store: Cache | None, wishes: Wishes) -> Algorithm:
     """The form of ``program`` that is estimated to be the fastest; that of a small one is not worth a question."""
-    if _is_small(program) and not wishes.rules:
+    if _is_small(program) and not (wishes.rules or wishes.algorithm):
         return Algorithm(program)
 
     def estimate(form: Program) -> float:

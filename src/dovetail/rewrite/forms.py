@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from dovetail.base.errors import RewriteError
+from dovetail.base.suggest import closest
 from dovetail.ir.functional.normalise import normalise
 from dovetail.ir.functional.raise_program import raise_program
 from dovetail.ir.functional.term import Definition
@@ -30,11 +32,12 @@ Estimate = Callable[[Program], float]
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """One algorithm: the rule that gives it, the program it is, and how it was derived."""
+    """One algorithm: the rule that gives it, the program it is, how it was derived, and the rule's stated error."""
 
     name: str
     program: Program
     derivation: Derivation | None = None
+    error: str = ""
 
     @property
     def kind(self) -> str:
@@ -64,6 +67,21 @@ def choose(program: Program, estimate: Estimate, relaxed: bool = False, rules: t
     return Choice(best, tuple(costs.items()))
 
 
+def named(program: Program, name: str, relaxed: bool = False, rules: tuple[Rule, ...] = ()) -> Choice:
+    """The form of ``program`` that a rule gives; a RewriteError where it gives none."""
+    known = [rule for rule in (*CONVOLUTION, *rules) if rule.name == name]
+    if not known:
+        names = (DIRECT, *(rule.name for rule in (*CONVOLUTION, *rules)))
+        raise RewriteError(f"no algorithm is called '{name}'", hint=closest(name, names))
+    if known[0].kind == "relaxed" and not relaxed:
+        why = f"it rounds otherwise: {known[0].error}"
+        raise RewriteError(f"algorithm '{name}' is relaxed", why=why, hint="allow it: relaxed=True, --relaxed")
+    found = next((form for form in forms(program, relaxed, rules) if form.name == name), None)
+    if found is None:
+        raise RewriteError(f"the program has no form '{name}'", why=f"{known[0].doc or known[0].before}", hint=DIRECT)
+    return Choice(found, ())
+
+
 def forms(program: Program, relaxed: bool = False, rules: tuple[Rule, ...] = ()) -> Iterator[Form]:
     """Every other form of ``program`` that a rule gives."""
     wanted = [rule for rule in (*CONVOLUTION, *rules) if relaxed or rule.kind != "relaxed"]
@@ -74,7 +92,8 @@ def forms(program: Program, relaxed: bool = False, rules: tuple[Rule, ...] = ())
     for rule in wanted:
         derivation = _derived(definition, rule)
         if derivation is not None:
-            yield Form(rule.name, restored(plain_copies(normalise(derivation.end, typed=True)), orders), derivation)
+            made = restored(plain_copies(normalise(derivation.end, typed=True)), orders)
+            yield Form(rule.name, made, derivation, rule.error)
 
 
 def _is_indirect(statement: Statement) -> bool:
