@@ -11,14 +11,18 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 
-from dovetail.base.dtypes import DType, join
-from dovetail.ir.functional.term import Lambda, Pattern, Term
-from dovetail.ir.functional.types import Array, Scalar, Type, shape
+from dovetail.base.dtypes import DTYPES, DType, join
+from dovetail.ir.functional.infer import typing_of
+from dovetail.ir.functional.term import Definition, Lambda, Pattern, Scalar, Term, walk
+from dovetail.ir.functional.types import Array, Type, shape
+from dovetail.ir.functional.types import Scalar as Number
 from dovetail.rewrite.match import match
 from dovetail.rewrite.passes import is_view
+from dovetail.rewrite.rule import compiled
 from dovetail.rewrite.run import Run
 from dovetail.rewrite.shape import Node, label_of, shape_of
 from dovetail.rewrite.shape import Shape as Matched
+from dovetail.rewrite.tables.arithmetic import ARITHMETIC
 from dovetail.rewrite.tables.hardware import Spelling, spellings
 from dovetail.rewrite.tables.instruction_sizes import are_allowed, largest, least_above, parameter
 from dovetail.rewrite.typed import Path
@@ -46,14 +50,14 @@ class Candidate:
         return self.cycles, bool(self.spelling.once), self.calls, prod(self.parts.values())
 
 
-def best_candidate(run: Run, value: Path, target: Target) -> Candidate | None:
+def best_candidate(run: Run, value: Path, machine: Machine) -> Candidate | None:
     """The cheapest way to do the operation that a stored value is; None where no instruction does it."""
-    return min(candidates(run, value, target), key=lambda c: c.price, default=None)
+    return min(candidates(run, value, machine), key=lambda c: c.price, default=None)
 
 
-def candidates(run: Run, value: Path, target: Target) -> Iterator[Candidate]:
+def candidates(run: Run, value: Path, machine: Machine) -> Iterator[Candidate]:
     """Every instruction that matches in the nest of a stored value."""
-    known = families(target)
+    known = families(machine)
     for at, times in places(run, value, 1):
         term = run.at(at)
         for family in known.get(label_of(term), ()):
@@ -72,11 +76,30 @@ class Family:
     spellings: tuple[Spelling, ...]
 
 
-@lru_cache(16)
-def families(target: Target) -> dict[str, tuple[Family, ...]]:
-    """The spellings of a target by the outermost operation of what they match."""
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """A target as far as a definition needs it: instructions that apply only ``functions`` to only ``dtypes``."""
+
+    target: Target
+    functions: frozenset[str]
+    dtypes: frozenset[str]
+
+
+def machine_for(definition: Definition, target: Target) -> Machine:
+    """What of a target may do some of a definition, or of what rules of arithmetic make of it."""
+    types = typing_of(definition).at.values()
+    scalars = {part.function for part in walk(definition.body) if isinstance(part, Scalar)}
+    written = {part.function for rule in ARITHMETIC for part in walk(compiled(rule).after) if isinstance(part, Scalar)}
+    dtypes = {str(shape(kind)[1]) for kind in types} & DTYPES.keys()
+    wider = {name for name in DTYPES if any(widens(DTYPES[d], DTYPES[name]) for d in dtypes)}
+    return Machine(target, frozenset(scalars | written | {"cast"}), frozenset(dtypes | wider))
+
+
+@lru_cache(64)
+def families(machine: Machine) -> dict[str, tuple[Family, ...]]:
+    """The spellings of a machine by the outermost operation of what they match."""
     by_key: dict[Term, list[Spelling]] = {}
-    for spelling in spellings(target):
+    for spelling in spellings(machine.target, machine.functions, machine.dtypes):
         by_key.setdefault(spelling.shape.key, []).append(spelling)
     found: dict[str, list[Family]] = {}
     for several in by_key.values():
@@ -107,7 +130,7 @@ def places(run: Run, at: Path, times: int) -> Iterator[tuple[Path, int]]:
 def _sized_all(family: Family, at: Path, kinds: list[Type | None], result: Type, times: int) -> Iterator[Candidate]:
     _, element = shape(result)
     for spelling in family.spellings:
-        found = _sizes(spelling, kinds) if element == Scalar(spelling.result) else None
+        found = _sizes(spelling, kinds) if element == Number(spelling.result) else None
         if found is not None:
             yield from _sized(at, spelling, *found, times)
 
@@ -118,16 +141,20 @@ def _sizes(spelling: Spelling, kinds: list[Type | None]) -> tuple[tuple[DType, .
     dtypes: list[DType] = []
     for (_, loops), wanted, kind in zip(spelling.shape.operands, spelling.operands, kinds, strict=True):
         extents, element = shape(kind) if kind is not None else ((), None)
-        if not isinstance(element, Scalar) or len(extents) != len(loops):
+        if not isinstance(element, Number) or len(extents) != len(loops):
             return None
-        same = element.dtype.is_float == wanted.is_float
-        if element.dtype != wanted and not (same and join(element.dtype, wanted) == wanted):
+        if not widens(element.dtype, wanted):
             return None
         for loop, extent in zip(loops, extents, strict=True):
             if not extent.is_constant or sizes.setdefault(loop, extent.const) != extent.const:
                 return None
         dtypes.append(element.dtype)
     return tuple(dtypes), sizes
+
+
+def widens(given: DType, wanted: DType) -> bool:
+    """Whether ``wanted`` is of the same kind and holds all values of ``given``."""
+    return given.kind is wanted.kind and (join(given, wanted) == wanted)
 
 
 def _sized(

@@ -29,7 +29,7 @@ from dovetail.ir.functional.types import shape
 from dovetail.ir.primitives import PRIMITIVES
 from dovetail.ir.program import Role
 from dovetail.rewrite.calls import readable, readable_derivation
-from dovetail.rewrite.choose_instruction import Candidate, best_candidate
+from dovetail.rewrite.choose_instruction import Candidate, Machine, best_candidate, machine_for
 from dovetail.rewrite.derivation import Derivation
 from dovetail.rewrite.operations import store_part, to_operations
 from dovetail.rewrite.outline import broadcast
@@ -90,7 +90,9 @@ def map_definition(definition: Definition, target: Target, relaxed: bool = False
     ``relaxed`` allows rules that round differently."""
     run = Run(definition)
     to_operations(run)
-    mapper = _Mapper(run, target, tuple(rule for rule in ARITHMETIC if relaxed or rule.kind != "relaxed"))
+    mapper = _Mapper(
+        run, machine_for(run.start, target), tuple(rule for rule in ARITHMETIC if relaxed or rule.kind != "relaxed")
+    )
     number = 0
     while number < len(run.stored()):
         number, _ = mapper.prepare(number)
@@ -107,7 +109,7 @@ def map_definition(definition: Definition, target: Target, relaxed: bool = False
 @dataclass(slots=True)
 class _Mapper:
     run: Run
-    target: Target
+    machine: Machine
     arithmetic: tuple[Rule, ...]
 
     def prepare(self, number: int) -> tuple[int, bool]:
@@ -118,7 +120,9 @@ class _Mapper:
         done = True
         while len(self.run.stored()) - number > tail:
             count = len(self.run.stored())
-            does = self.matches(number) or any(self.attempt(step, number) for step in (_straight, _rows, _arithmetic))
+            does = (
+                self.matches(number) or self.attempt(number, (_straight, _rows)) or self.attempt(number, (_arithmetic,))
+            )
             if len(self.run.stored()) == count:
                 number += 1
                 done &= does
@@ -126,12 +130,12 @@ class _Mapper:
 
     def matches(self, number: int) -> bool:
         value = self.run.stored()[number]
-        return is_view(self.run.at(value)) or best_candidate(self.run, value, self.target) is not None
+        return is_view(self.run.at(value)) or best_candidate(self.run, value, self.machine) is not None
 
-    def attempt(self, step: Callable[[_Mapper, int], bool], number: int) -> bool:
-        """Whether a step made a form that instructions match; what it did is taken back where not."""
+    def attempt(self, number: int, steps: tuple[Attempt, ...]) -> bool:
+        """Whether steps, one after the other, made a form that instructions match; taken back where they did not."""
         state = self.run.saved()
-        if step(self, number):
+        if any(step(self, number) for step in steps):
             return True
         self.run.back(state)
         return False
@@ -139,12 +143,12 @@ class _Mapper:
     def call(self, number: int) -> str:
         """The operation brought to the sizes of an instruction, and done by it; its name, empty where there is none."""
         value = self.run.stored()[number]
-        found = best_candidate(self.run, value, self.target)
+        found = best_candidate(self.run, value, self.machine)
         if found is None or is_view(self.run.at(value)):
             return ""
         self.fit(found)
         for at in [at for at in below(self.run.at(found.at), found.at) if self.is_sum(at)]:
-            partial = best_candidate(self.run, (*at, 0, 0), self.target)
+            partial = best_candidate(self.run, (*at, 0, 0), self.machine)
             if partial is not None:
                 self.fit(partial)
         return found.spelling.instruction.name
@@ -175,6 +179,9 @@ class _Mapper:
         assert fired, f"{rule} does not fire in {self.run.at(at)}"
 
 
+Attempt = Callable[[_Mapper, int], bool]
+
+
 def _straight(mapper: _Mapper, number: int) -> bool:
     """Reductions inside one another, and passes inside one another, made one; casts taken off."""
     return straighten(mapper.run, mapper.run.stored()[number]) and mapper.matches(number)
@@ -184,7 +191,6 @@ def _rows(mapper: _Mapper, number: int) -> bool:
     """What is the same for a whole pass made a row of it; rows of numbers are stored."""
     run = mapper.run
     value = run.stored()[number]
-    straighten(run, value)
     while (found := next(_constants(run.at(value)), None)) is not None:
         mapped, part = found
         at, term = (*value, *mapped), run.at((*value, *mapped))
@@ -218,6 +224,10 @@ def _arithmetic(mapper: _Mapper, number: int) -> bool:
                     return False
             return True
     return False
+
+
+ATTEMPTS: tuple[tuple[Attempt, ...], ...] = ((_straight, _rows), (_arithmetic,))
+"""Ways to a form that instructions match: steps one after the other, until one of them gives it."""
 
 
 def _constants(term: Term) -> Iterator[tuple[Path, Path]]:

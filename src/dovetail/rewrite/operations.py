@@ -7,8 +7,11 @@ map(\\r b -> max(dot(r, x) + b, 0), zip(w, b))     ->     let v1 = map(\\r -> do
 
 from __future__ import annotations
 
-from dovetail.ir.functional.term import Let, Pattern, free_names
-from dovetail.rewrite.outline import binders, fission, store
+from collections.abc import Mapping
+
+from dovetail.ir.functional.term import Let, Pattern, Var, free_names
+from dovetail.ir.functional.types import Type
+from dovetail.rewrite.outline import binders, filled, fission, store
 from dovetail.rewrite.passes import next_part
 from dovetail.rewrite.run import Run, at_path
 from dovetail.rewrite.typed import Path
@@ -37,7 +40,29 @@ def _take_out(run: Run, value: Path) -> bool:
 def store_part(run: Run, value: Path, part: Path) -> bool:
     """A part of a stored value stored before it."""
     node = value[:-1] if value and value[-1] == 0 and isinstance(run.at(value[:-1]), Let) else value
-    return run.fire(store(run.at(node), (*value[len(node) :], *part), run.fresh("v")), node)
+    way = (*value[len(node) :], *part)
+    old, types, name = run.at(node), run.whole.types, run.fresh("v")
+    if not run.fire(store(old, way, name), node, checked=False):
+        return False
+    if run.at(node) == Let(name, at_path(old, way), filled(old, way, Var(name))):
+        run.with_types(_with_stored(types, node, way))
+    return True
+
+
+def _with_stored(types: Mapping[Path, Type], node: Path, way: Path) -> dict[Path, Type]:
+    """The types of all parts after the one at ``way`` of ``node`` was stored: all are known, at other places."""
+    found: dict[Path, Type] = {}
+    part = (*node, *way)
+    for path, kind in types.items():
+        if path[: len(node)] != node:
+            found[path] = kind
+        elif path[: len(part)] == part:
+            found[(*node, 0, *path[len(part) :])] = kind
+        else:
+            found[(*node, 1, *path[len(node) :])] = kind
+    found[node] = types[node]
+    found[(*node, 1, *way)] = types[part]
+    return found
 
 
 def fire_fission(run: Run, value: Path, function: Path, part: Path) -> bool:

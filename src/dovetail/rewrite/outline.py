@@ -45,7 +45,7 @@ def store(term: Term, part: Path, name: str) -> Rule:
     return Rule(
         "store",
         before,
-        Let(name, Meta("part"), _filled(before, part, Var(name))),
+        Let(name, Meta("part"), filled(before, part, Var(name))),
         doc="A part gets a pass of its own, and what it computes is stored.",
     )
 
@@ -68,7 +68,7 @@ def fission(term: Pattern, part: Path) -> Rule | None:
     arrays = {param: Meta(f"x{k}") for k, param in enumerate(function.params)}
     before = mapped(Lambda(function.params, inner), list(arrays.values()))
     name = fresh("v", all_names(inner) | set(function.params))
-    outer = _filled(inner, part[2:], Var(name))
+    outer = filled(inner, part[2:], Var(name))
     still = tuple(param for param in function.params if param in free_names(outer))
     made = mapped(Lambda(used, around.part), [arrays[param] for param in used])
     params = _in_order(outer, (*still, name))
@@ -86,7 +86,7 @@ def broadcast(term: Pattern, part: Path, dtype: str) -> Rule | None:
     inner = around.pattern(function.body, part[2:], function.params)
     arrays = {param: Meta(f"x{k}") for k, param in enumerate(function.params)}
     name = fresh("v", all_names(inner) | set(function.params))
-    outer = _filled(inner, part[2:], Var(name))
+    outer = filled(inner, part[2:], Var(name))
     row = Pattern("repeat", (variable("?n"),), (Scalar(dtype, (around.part,)),))
     params = _in_order(outer, (*function.params, name))
     return Rule(
@@ -138,11 +138,12 @@ def _meta(name: str, scope: tuple[str, ...]) -> Term:
     return Call(Meta(name), tuple(map(Var, scope))) if scope else Meta(name)
 
 
-def _filled(term: Term, way: Path, new: Term) -> Term:
+def filled(term: Term, way: Path, new: Term) -> Term:
+    """A term with another part at ``way``."""
     if not way:
         return new
     inner = list(children(term))
-    inner[way[0]] = _filled(inner[way[0]], way[1:], new)
+    inner[way[0]] = filled(inner[way[0]], way[1:], new)
     return with_children(term, tuple(inner))
 
 

@@ -29,9 +29,9 @@ class Run:
         self.context = context_of(self.start)
         self.steps: list[Step] = []
 
-    def fire(self, rule: Rule, at: Path, choose: Mapping[str, int] | None = None) -> bool:
-        """Whether the rule fired at a place."""
-        found = next(rewrites(self.whole, rule, at, self.context, choose), None)
+    def fire(self, rule: Rule, at: Path, choose: Mapping[str, int] | None = None, checked: bool = True) -> bool:
+        """Whether the rule fired at a place; types that are not ``checked`` are when they are asked for."""
+        found = next(rewrites(self.whole, rule, at, self.context, choose, checked), None)
         if found is None:
             return False
         if len(self.steps) >= MOST_STEPS:
@@ -71,6 +71,10 @@ class Run:
             self.whole = self.whole.replaced(at, new)
             if self.steps:
                 self.steps[-1] = replace(self.steps[-1], whole=self.whole.term)
+
+    def with_types(self, types: Mapping[Path, Type]) -> None:
+        """The types of all parts as they are now, where they are known without looking."""
+        self.whole = Typed(self.whole.term, types, self.whole.names, self.whole.sizes)
 
     def saved(self) -> State:
         """To come back to with ``back``."""

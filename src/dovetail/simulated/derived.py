@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from dovetail.base.errors import RewriteError
 from dovetail.ir.expr import Apply, walk
 from dovetail.ir.fit import Fit
 from dovetail.ir.functional.normalise import normalise
@@ -50,7 +51,10 @@ def derived_kernel(definition: Definition, target: Target) -> DerivedKernel:
     """``definition`` as a kernel of a simulated machine."""
     if definition.sizes:
         return DerivedKernel(normalise(definition), target, underived=RUN_TIME)
-    mapped = map_definition(definition, target)
+    try:
+        mapped = map_definition(definition, target)
+    except RewriteError as problem:
+        return DerivedKernel(normalise(definition), target, underived=problem.what)
     program = normalise(mapped.plain)
     allowed = allowed_instructions(mapped)
     main = prepared(program, target)

@@ -160,3 +160,11 @@ def test_the_page_on_derivation_shows_the_golden_text() -> None:
     page = Path(__file__).parents[3] / "docs" / "how_to" / "derive_a_layer.md"
     golden = (GOLDEN / "fully_connected.txt").read_text(encoding="utf-8")
     assert f"```text\n{golden}```" in page.read_text(encoding="utf-8")
+
+
+def test_vector_instructions_of_a_processor_are_derived_to_as_well() -> None:
+    definition = layers.fully_connected(Kinds(f32, f32), outputs=64, inputs=32)
+    found = mapped(definition, "x86-64-v3")
+    assert found.operations[0].reason == "no instruction of 'x86-64-v3' computes reduce of f32"
+    assert [operation.instruction for operation in found.operations[1:]] == ["add.f32x8", "", "max.f32x8"]
+    assert differs(definition, without_calls(found.definition)) == 0

@@ -90,12 +90,16 @@ def hardware_rules(target: Target) -> tuple[Rule, ...]:
     return tuple(spelling.rule for spelling in spellings(target))
 
 
-@lru_cache(16)
-def spellings(target: Target) -> tuple[Spelling, ...]:
-    """Every way in which instructions of ``target`` are found in terms, in the order of its file."""
-    return tuple(
-        s for i in target.instructions for found in (spelled(i),) if not isinstance(found, Refused) for s in found
-    )
+@lru_cache(64)
+def spellings(
+    target: Target, functions: frozenset[str] | None = None, dtypes: frozenset[str] = frozenset()
+) -> tuple[Spelling, ...]:
+    """Every way in which instructions of ``target`` are found in terms, in the order of its file.
+
+    With ``functions``, only of instructions that apply no others, to no other ``dtypes``: a processor has thousands.
+    """
+    chosen = target.instructions if functions is None else target.instructions_for(functions, dtypes)
+    return tuple(s for i in chosen for found in (spelled(i),) if not isinstance(found, Refused) for s in found)
 
 
 @lru_cache(16)
