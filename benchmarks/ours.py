@@ -1,6 +1,6 @@
 """Dovetail as one more system: a program for the shape, compiled for this machine."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -9,6 +9,7 @@ from benchmarks import programs
 from benchmarks.problems import Floats, Operands, Problem, Table, output_shape
 from benchmarks.shapes import Conv
 from benchmarks.systems import Candidate
+from dovetail.runtime.kernel import Kernel
 
 VERSION = f"dovetail {dovetail.__version__}"
 EXACT = True
@@ -17,10 +18,17 @@ CONSTANTS: Mapping[Table, tuple[str, ...]] = {Table.RUN_TIME: (), Table.CONSTANT
 
 def prepare(problem: Problem, inputs: Operands, threads: int) -> tuple[Candidate, ...]:
     """One kernel, plain row-major operands; constants are handed over when it is compiled."""
-    kernel = compile_kernel(source(problem), threads, constants(problem, inputs))
+    return candidates(problem, inputs, threads)
+
+
+def candidates(
+    problem: Problem, inputs: Operands, threads: int, relaxed: bool = False, algorithm: str = ""
+) -> tuple[Candidate, ...]:
+    """One kernel, of the algorithm that is asked for or chosen."""
+    kernel = compile_kernel(source(problem), threads, constants(problem, inputs), relaxed, algorithm)
     run_time = [array for name, array in _named(problem, inputs).items() if name not in CONSTANTS[problem.table]]
     out = np.full(output_shape(problem.shape), np.nan, np.float32)
-    return (Candidate("kernel", lambda: kernel(*run_time, out=out), lambda: out),)
+    return (Candidate(kernel.algorithm, lambda: kernel(*run_time, out=out), lambda: out),)
 
 
 def source(problem: Problem) -> str:
@@ -41,7 +49,11 @@ def _named(problem: Problem, inputs: Operands) -> dict[str, Floats]:
     return {first: inputs.first, second: inputs.second}
 
 
-def compile_kernel(text: str, threads: int, constants: Mapping[str, Floats]) -> Callable[..., object]:
+def compile_kernel(
+    text: str, threads: int, constants: Mapping[str, Floats], relaxed: bool = False, algorithm: str = ""
+) -> Kernel:
     """The one call into Dovetail that all benchmarks make."""
-    kernel: Callable[..., object] = dovetail.compile(dovetail.program(text), threads=threads, constants=constants)
+    program = dovetail.program(text)
+    kernel = dovetail.compile(program, threads=threads, constants=constants, relaxed=relaxed, algorithm=algorithm)
+    assert isinstance(kernel, Kernel)
     return kernel

@@ -20,6 +20,8 @@ from benchmarks.problems import Floats, Operands, Problem
 MODULES = {
     "dovetail": "benchmarks.ours",
     "dovetail-sized": "benchmarks.ours_sized",
+    "dovetail-direct": "benchmarks.ours_direct",
+    "dovetail-relaxed": "benchmarks.ours_relaxed",
     "numpy": "benchmarks.peers.numpy_blas",
     "torch": "benchmarks.peers.torch_cpu",
     "onnxruntime": "benchmarks.peers.onnxruntime_cpu",
