@@ -8,11 +8,12 @@ for i<m, j<n, k<2: y[1, i, j, k] = t[k, i, 2*j + 1]
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from dovetail.ir.index import Access, Index, variable
 from dovetail.ir.program import Combine, Program, Role, Statement
-from dovetail.schedule.facts import facts_of, is_contraction
+from dovetail.schedule.facts import Facts, facts_of, is_contraction
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +40,18 @@ class BundleRun:
     scratch: tuple[str, ...]
 
 
-def bundle_run(program: Program, start: int, done: set[int]) -> BundleRun | None:
+def bundle_run(
+    program: Program, start: int, done: set[int], facts: Callable[[int], Facts] | None = None
+) -> BundleRun | None:
     """The bundles from ``start`` on; None where there is no second statement to go with the first."""
-    first = _bundle(program, start, done)
+    known = facts or (lambda number: facts_of(program, number))
+    first = _bundle(program, start, done, known)
     if first is None or len(first.numbers) < 2:
         return None
     bundles, scratch = [first], list[str]()
     shared: list[tuple[str, ...]] = [(loop.name,) for loop in program.statements[start].loops]
     while True:
-        following = _bundle(program, bundles[-1].numbers[-1] + 1, done)
+        following = _bundle(program, bundles[-1].numbers[-1] + 1, done, known)
         aligned = None if following is None else _aligned(program, bundles[-1], following)
         if following is None or not aligned:
             break
@@ -60,28 +64,28 @@ def bundle_run(program: Program, start: int, done: set[int]) -> BundleRun | None
     return BundleRun(tuple(bundles), tuple(shared), tuple(scratch))
 
 
-def _bundle(program: Program, start: int, done: set[int]) -> Bundle | None:
-    if start >= len(program.statements) or start in done or not _is_simple(program, start):
+def _bundle(program: Program, start: int, done: set[int], facts: Callable[[int], Facts]) -> Bundle | None:
+    if start >= len(program.statements) or start in done or not _is_simple(program, start, facts):
         return None
     first = program.statements[start]
     numbers, names = [start], [{loop.name: loop.name for loop in first.loops}]
     for number in range(start + 1, len(program.statements)):
-        same = None if number in done or not _is_simple(program, number) else _same_loops(program, start, number)
-        if same is None:
+        same = None if number in done else _same_loops(program, start, number)
+        if same is None or not _is_simple(program, number, facts):
             break
         numbers.append(number)
         names.append(same)
     return Bundle(tuple(numbers), tuple(names), first.out.tensor)
 
 
-def _is_simple(program: Program, number: int) -> bool:
+def _is_simple(program: Program, number: int, facts: Callable[[int], Facts]) -> bool:
     """One value for every point, from anything but the tensor itself."""
     statement = program.statements[number]
     if statement.seq or statement.combine is not Combine.SET or is_contraction(statement):
         return False
-    facts = facts_of(program, number)
+    known = facts(number)
     own = any(access.tensor == statement.out.tensor for access in statement.reads())
-    return facts.is_plain and not facts.reduced and not own and not any(True for _ in statement.out.reads())
+    return known.is_plain and not known.reduced and not own and not any(True for _ in statement.out.reads())
 
 
 def _same_loops(program: Program, first: int, number: int) -> dict[str, str] | None:
@@ -118,11 +122,14 @@ def _aligned(program: Program, before: Bundle, after: Bundle) -> dict[str, str] 
         return None
     found: dict[str, str] = {}
     first, second = program.statements[before.numbers[0]], program.statements[after.numbers[0]]
+    extents = {loop.name: loop.extent for loop in first.loops}
     for d, index in enumerate(first.out.indices):
-        for loop in first.loops:
-            other = _walker(program, after, tensor.name, d)
-            if index == variable(loop.name) and other and _extent(second, other) == loop.extent:
-                found[loop.name] = other
+        name = next(iter(index.names()), "")
+        if index != variable(name):
+            continue
+        other = _walker(program, after, tensor.name, d)
+        if other and _extent(second, other) == extents.get(name):
+            found[name] = other
     return found
 
 

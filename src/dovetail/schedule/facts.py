@@ -46,7 +46,7 @@ class Facts:
     """Loops of the output."""
     reduced: tuple[str, ...]
     panels: frozenset[tuple[int, str]]
-    """(read, loop): the read can be laid out in panels along the loop."""
+    """(read, loop): the read can be laid out in panels along the loop, where results are sums."""
     is_contraction: bool
     """A sum of products of two elements."""
 
@@ -93,6 +93,7 @@ def facts_of(program: Program, number: int) -> Facts:
         if isinstance(node, Position):
             hard |= node.index.names()
     used = statement.out.names()
+    summed = statement.combine is not Combine.SET
     return Facts(
         number,
         statement,
@@ -105,7 +106,10 @@ def facts_of(program: Program, number: int) -> Facts:
         tuple(loop.name for loop in statement.loops if loop.name in used),
         tuple(loop.name for loop in statement.loops if loop.name not in used),
         frozenset(
-            (n, loop) for n in range(len(reads)) for loop in extents if _packable(reads, out, guarded, dynamic, n, loop)
+            (n, loop)
+            for n in range(len(reads) if summed else 0)
+            for loop in extents
+            if _packable(reads, out, guarded, dynamic, n, loop)
         ),
         is_contraction(statement),
     )

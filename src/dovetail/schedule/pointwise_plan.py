@@ -99,7 +99,7 @@ class PointwisePlanner:
 
     def bundles(self, number: int) -> list[PlanNode]:
         """Bundles under the loops that they share; what only passes between them stays with the unit that made it."""
-        run = bundle_run(self.program, number, self.done)
+        run = bundle_run(self.program, number, self.done, self.facts)
         if run is None:
             return []
         lanes = [self.bundle_lanes(bundle) for bundle in run.bundles]
