@@ -11,18 +11,16 @@ from hashlib import sha256
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from dovetail.base.errors import PlanError
 from dovetail.ir.parse import parse
 from dovetail.ir.program import Program
 from dovetail.ir.windows import has_windows
 from dovetail.stored import Shelf
 
 if TYPE_CHECKING:
-    from dovetail.rewrite.forms import Choice, Form
+    from dovetail.rewrite.forms import Choice
     from dovetail.rewrite.rule import Rule
 
 DIRECT = "direct"
-RELAXED = "relaxed"
 Estimate = Callable[[Program], float]
 
 
@@ -72,21 +70,6 @@ def chosen(program: Program, shelf: Shelf, threads: int, wishes: Wishes, estimat
     words = shelf.text("form", threads, wishes.text, lambda: _choose(program, wishes, estimate))
     own = parse(words["program"]) if words["program"] else program
     return Algorithm(own, words["name"], words["kind"], words["costs"], words["derivation"], words["error"])
-
-
-def planned_for(program: Program, name: str, wishes: Wishes) -> Algorithm:
-    """The form of ``program`` that a plan was made for, by the name of its rule; empty for the program as it is."""
-    if not name:
-        return Algorithm(program)
-    where = f"the plan is for the form of the program that rule '{name}' gives"
-    module = import_module("dovetail.rewrite.forms")
-    form: Form | None = next((f for f in module.forms(program, True, wishes.rules) if f.name == name), None)
-    if form is None:
-        hint = "the program that the plan was made for, and its rules (--rules)"
-        raise PlanError(f"rule '{name}' does not fire on the program", where=where, hint=hint)
-    if form.kind == RELAXED and not wishes.relaxed:
-        raise PlanError(f"rule '{name}' is relaxed, which is not allowed", where=where, hint="--relaxed")
-    return Algorithm(form.program, form.name, form.kind, derivation=str(form.derivation or ""), error=form.error)
 
 
 def _choose(program: Program, wishes: Wishes, estimate: Estimate) -> dict[str, str]:

@@ -1,13 +1,15 @@
 """Compiled results against the reference evaluator, element by element, told apart by where in a tile they were made.
 
 Small whole numbers make every sum exact, so nothing may differ. A program with functions that leave the whole numbers
-(exp, division) may differ by what rounding in another order explains, and the result says so.
+(exp, division) may differ by what rounding in another order explains, one computed in a relaxed form by what the rule
+states, and the result says so.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 
@@ -16,7 +18,8 @@ import numpy.typing as npt
 
 from dovetail.base.dtypes import DType
 from dovetail.ir.bind import extents
-from dovetail.ir.expr import Apply, Literal, walk
+from dovetail.ir.evaluate import evaluate
+from dovetail.ir.expr import Apply, Expr, Literal, rebuild, walk
 from dovetail.ir.plan import Leaf, Plan, PlanNode
 from dovetail.ir.primitives import PRIMITIVES
 from dovetail.ir.program import Program, Tensor
@@ -30,6 +33,22 @@ INEXACT = frozenset(p.name for p in PRIMITIVES.values() if p.result == "float") 
 """Functions that do not keep whole numbers whole."""
 ROUNDINGS = 16
 """Roundings of one element beside those of its sum: a handful of functions, each within a few units."""
+_NUMBER = re.compile(r"\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Relaxation:
+    """A relaxed rule, the error it states, and for each output the largest sum of magnitudes, which errors are of."""
+
+    rule: str
+    error: str
+    sums: Mapping[str, float]
+
+    def allowed(self, output: str, rounding: float) -> float:
+        """The largest error; ``rounding`` is the ``eps`` of the stated one, and all of it where no number is stated."""
+        found = _NUMBER.search(self.error)
+        number = float(found.group()) if found else 1.0
+        return number * (rounding if found is None or "eps" in self.error else 1.0) * self.sums.get(output, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +74,8 @@ class Comparison:
     """Largest error allowed, in parts of the largest value of an output."""
     zeros: float
     """Share of zeros among the expected values; a result of mostly zeros proves little."""
+    stated: str = ""
+    """The error that a relaxed rule states."""
 
     @property
     def agrees(self) -> bool:
@@ -79,7 +100,7 @@ class Comparison:
         return (
             f"close: all {elements} elements within {self.largest_error:.1e} of the reference "
             f"({self.bound:.1e} allowed because of {self.inexact}; parts of the largest value)"
-        )
+        ) + (f"\n{self.stated}" if self.stated else "")
 
 
 def compare(
@@ -89,22 +110,57 @@ def compare(
     found: Mapping[str, Array],
     wanted: Mapping[str, Array],
     whole: bool = True,
+    planned: Program | None = None,
+    relaxation: Relaxation | None = None,
 ) -> Comparison:
-    """``found`` against ``wanted``, outputs by name; without ``whole`` the inputs may be any numbers."""
-    flat = collapse(planned_part(program, plan))
+    """``found`` against ``wanted``, outputs by name; without ``whole`` the inputs may be any numbers.
+
+    ``planned`` is the form of the program that the plan is of, and ``relaxation`` what its rule allows.
+    """
+    flat = collapse(planned_part(planned or program, plan))
     inexact = inexact_function(program) or ("" if whole else "inputs that are not whole numbers")
-    bound = _bound(program, sizes) if inexact else 0.0
+    rounded = _bound(program, sizes) if inexact else 0.0
+    bounds: dict[str, float] = {}
     classes: list[TileClass] = []
     for tensor in flat.outputs:
         shape = extents(tensor, sizes)
         mine, reference = found[tensor.name].reshape(shape), wanted[tensor.name].reshape(shape)
         error = _errors(mine, reference, tensor.dtype)
+        more = relaxation.allowed(tensor.name, _rounding(program)) / _scale(reference) if relaxation else 0.0
+        bounds[tensor.name] = bound = rounded + more
         for name, region in tile_classes(flat, plan, tensor, sizes):
             classes.append(_compared(tensor.name, name, region, error, bound, mine, reference))
     values = [wanted[t.name] for t in flat.outputs]
     total = sum(v.size for v in values)
     zeros = sum(int(np.count_nonzero(v == 0)) for v in values) / total if total else 0.0
-    return Comparison(tuple(classes), inexact, bound, zeros)
+    reasons = " and ".join(filter(None, (inexact, relaxation.rule if relaxation else "")))
+    stated = f"{relaxation.rule} is relaxed: error at most {relaxation.error}" if relaxation else ""
+    return Comparison(tuple(classes), reasons, max(bounds.values(), default=rounded), zeros, stated)
+
+
+def relaxation_of(
+    rule: str, error: str, program: Program, arrays: Mapping[str, Array], sizes: Mapping[str, int]
+) -> Relaxation:
+    """What a relaxed rule allows where ``program`` is computed from ``arrays``."""
+    given = {name: np.abs(a) if program.tensor(name).dtype.is_float else a for name, a in arrays.items()}
+    found = evaluate(magnitudes(program), given, sizes)
+    return Relaxation(rule, error, {name: _largest(values) for name, values in found.items()})
+
+
+def magnitudes(program: Program) -> Program:
+    """``program`` with sums instead of differences and no signs: for inputs without signs, how much is summed up."""
+    return replace(program, statements=tuple(replace(s, value=rebuild(s.value, _unsigned)) for s in program.statements))
+
+
+def _unsigned(node: Expr) -> Expr:
+    match node:
+        case Apply("sub", args):
+            return Apply("add", args)
+        case Apply("neg", (arg,)):
+            return arg
+        case Literal(value) if value < 0:
+            return Literal(-value)
+    return node
 
 
 def compare_elements(
@@ -185,11 +241,20 @@ def _errors(found: Array, wanted: Array, dtype: DType) -> npt.NDArray[np.float64
         return np.asarray(np.not_equal(found, wanted), np.float64)
     mine, reference = found.astype(np.float64), wanted.astype(np.float64)
     same = (mine == reference) | (np.isnan(mine) & np.isnan(reference))
-    finite = np.abs(reference[np.isfinite(reference)])
-    scale = float(finite.max()) if finite.size else 1.0
     with np.errstate(invalid="ignore"):
-        error = np.abs(mine - reference) / (scale or 1.0)
+        error = np.abs(mine - reference) / _scale(wanted)
     return np.where(same, 0.0, np.where(np.isfinite(error), error, np.inf))
+
+
+def _scale(wanted: Array) -> float:
+    """What errors are measured by."""
+    return _largest(wanted) or 1.0
+
+
+def _largest(values: Array) -> float:
+    """The largest finite magnitude."""
+    wide = np.abs(values.astype(np.float64))
+    return float(wide.max(initial=0.0, where=np.isfinite(wide)))
 
 
 def _compared(
@@ -215,5 +280,9 @@ def _bound(program: Program, sizes: Mapping[str, int]) -> float:
     longest = max(
         (prod(loop.extent.evaluate(sizes) for loop in s.reduced) for s in program.statements if s.reduced), default=0
     )
-    coarsest = min((t.dtype.exact_bits for t in program.tensors if t.dtype.is_float), default=53)
-    return float((longest + ROUNDINGS) * 2.0**-coarsest)
+    return float((longest + ROUNDINGS) * _rounding(program))
+
+
+def _rounding(program: Program) -> float:
+    """One rounding of the coarsest type."""
+    return float(2.0 ** -min((t.dtype.exact_bits for t in program.tensors if t.dtype.is_float), default=53))

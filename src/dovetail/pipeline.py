@@ -15,14 +15,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from dovetail.algorithm import Algorithm, Wishes, chosen
+from dovetail.algorithm import DIRECT, Algorithm, Wishes, chosen
 from dovetail.base.errors import CallError, TargetError
 from dovetail.base.limits import DEFAULT_LIMITS, Limits
 from dovetail.certify.certificate import SMALL_OPERATIONS, Subject, certify, joined
 from dovetail.codegen.compile import emit_object
 from dovetail.codegen.lower import lower
 from dovetail.codegen.shares import status_bytes
-from dovetail.compare import Comparison, compare
+from dovetail.compare import Array, Comparison, compare, relaxation_of
 from dovetail.explain import explain
 from dovetail.ir.bind import bind_sizes
 from dovetail.ir.certificate import Certificate
@@ -100,43 +100,85 @@ def compile(
     ``algorithm`` is the name of the rule to take instead, or "direct".
 
     A target without an [llvm] table is simulated: its kernels run on the simulator and count cycles. The instructions
-    of a definition's operations are then those that rules derive, without a ``plan`` that says otherwise.
+    of a definition's operations are then those that rules derive, where none of these options says otherwise.
     """
-    machine = _target(target)
+    return compile_chosen(program, target, threads, constants, plan, cache, relaxed, rules, algorithm)[0]
+
+
+def compile_chosen(
+    program: Program | Definition,
+    target: str | Path | Target = "host",
+    threads: int | None = None,
+    constants: Mapping[str, object] | None = None,
+    plan: Plan | None = None,
+    cache: bool = True,
+    relaxed: bool = False,
+    rules: tuple[Rule, ...] = (),
+    algorithm: str = "",
+) -> tuple[Kernel | SimulatedKernel, Algorithm]:
+    """``compile``, and the algorithm that the kernel computes."""
+    machine, wishes = _target(target), Wishes(relaxed, rules, algorithm)
     if isinstance(program, Definition):
-        if machine.llvm is None and plan is None:
-            return _derived(program, machine, constants)
+        if machine.llvm is None and plan is None and wishes == Wishes():
+            derived = _derived(program, machine, constants)
+            return derived, Algorithm(derived.program)
         program = _normalised(program)
-    wishes = Wishes(relaxed, rules, algorithm)
+    store = open_cache() if cache else None
     if machine.llvm is None:
-        return _simulated(program, machine, constants, plan, wishes)
+        form = _algorithm(program, machine, 1, store, wishes, plan)
+        return _simulated(form, machine, constants, plan), form
     threads = _threads(threads, machine)
     _check(program, machine, constants or {})
-    store = open_cache() if cache else None
     with _undisturbed:
         begun = time.perf_counter()
-        form = Algorithm(program) if plan is not None else _algorithm(program, machine, threads, store, wishes)
+        form = _algorithm(program, machine, threads, store, wishes, plan)
         spent = time.perf_counter() - begun
         kernel = _kernel(form.program, machine, threads, store, plan)
-        if form.costs:
+        if form.costs or not form.is_direct:
             kernel.seconds["algorithm"] = spent
             kernel = _in_form(program, kernel, form)
     if constants:
         begun = time.perf_counter()
         kernel.bind(constants)
         kernel.seconds["constants"] = time.perf_counter() - begun
-    return kernel
+    return kernel, form
 
 
-def _algorithm(program: Program, target: Target, threads: int, store: Cache | None, wishes: Wishes) -> Algorithm:
-    """The form of ``program`` that is estimated to be the fastest; that of a small one is not worth a question."""
-    if _is_small(program) and not (wishes.rules or wishes.algorithm):
-        return Algorithm(program)
+def choose(
+    program: Program | Definition,
+    target: str | Path | Target = "host",
+    threads: int | None = None,
+    plan: Plan | None = None,
+    cache: bool = True,
+    relaxed: bool = False,
+    rules: tuple[Rule, ...] = (),
+    algorithm: str = "",
+) -> Algorithm:
+    """The algorithm that ``compile`` takes for ``program``: itself, or what a rule makes of it."""
+    machine = _target(target)
+    program = _normalised(program) if isinstance(program, Definition) else program
+    count = 1 if machine.llvm is None else _threads(threads, machine)
+    store = open_cache() if cache else None
+    return _algorithm(program, machine, count, store, Wishes(relaxed, rules, algorithm), plan)
 
-    def estimate(form: Program) -> float:
-        return estimate_cycles(form, target, threads, tile_fits(collapse(split_ahead(form).main), target))
 
-    return chosen(program, Shelf(store, program, target), threads, wishes, estimate)
+def _algorithm(
+    program: Program, target: Target, threads: int, store: Cache | None, wishes: Wishes, plan: Plan | None
+) -> Algorithm:
+    """The form that a plan is of, or the one that is estimated to be the fastest."""
+    if plan is not None:
+        wishes = replace(wishes, algorithm=plan.form or DIRECT)
+    elif target.llvm is not None and _is_small(program) and not (wishes.rules or wishes.algorithm):
+        return Algorithm(program)  # not worth a question
+    return chosen(program, Shelf(store, program, target), threads, wishes, _estimate(target, threads))
+
+
+def _estimate(target: Target, threads: int) -> Callable[[Program], float]:
+    """What a program takes on a target, by the model that its scheduler plans with."""
+    if target.llvm is None:
+        estimates: Callable[[Program], float] = import_module("dovetail.simulated.estimate").Estimates(target)
+        return estimates
+    return lambda form: estimate_cycles(form, target, threads, tile_fits(collapse(split_ahead(form).main), target))
 
 
 def _kernel(program: Program, target: Target, threads: int, store: Cache | None, plan: Plan | None) -> Kernel:
@@ -155,7 +197,8 @@ def _in_form(program: Program, kernel: Kernel, form: Algorithm) -> Kernel:
         return "\n\n".join(part for part in (str(form), form.derivation, before()) if part)
 
     if form.program is not program:
-        kernel = replace(kernel, program=program, main=kernel.main or kernel.program)
+        plan = replace(kernel.plan, form=form.name)
+        kernel = replace(kernel, program=program, main=kernel.main or kernel.program, plan=plan)
     kernel.explanation, kernel.algorithm = explanation, form.name
     return kernel
 
@@ -177,13 +220,9 @@ def _with_ahead(program: Program, kernel: Kernel, work: _Compilation, store: Cac
 
 
 def _simulated(
-    program: Program, target: Target, constants: Mapping[str, object] | None, plan: Plan | None, wishes: Wishes
+    form: Algorithm, target: Target, constants: Mapping[str, object] | None, plan: Plan | None
 ) -> SimulatedKernel:
     """The simulator is loaded when it is first used: it takes as long to load as all that a processor needs."""
-    form = Algorithm(program)
-    if plan is None:
-        estimate = import_module("dovetail.simulated.estimate").Estimates(target)
-        form = chosen(program, Shelf(None, program, target), 1, wishes, estimate)
     kernel: SimulatedKernel = import_module("dovetail.simulated.kernel").SimulatedKernel(form.program, target, plan)
     kernel.form = str(form)
     kernel.bind(constants or {})
@@ -209,16 +248,38 @@ def verify(
     threads: int | None = None,
     sizes: Mapping[str, int] | None = None,
     seed: int = 0,
+    relaxed: bool = False,
+    rules: tuple[Rule, ...] = (),
+    algorithm: str = "",
 ) -> Comparison:
-    """Every element that the compiled ``program`` computes from small whole numbers, against the reference."""
-    kernel = compile(program, target, threads)
-    program = kernel.program
-    bound = bind_sizes(program, {}, sizes)
-    arrays = fill(program, seed, bound)
-    found = kernel(*(arrays[t.name] for t in program.inputs), sizes=bound or None)
+    """Every element that the compiled ``program`` computes from small whole numbers, against the reference.
+
+    The reference is the program itself, whatever algorithm was chosen; a relaxed one may differ by its stated error.
+    """
+    kernel, form = compile_chosen(program, target, threads, relaxed=relaxed, rules=rules, algorithm=algorithm)
+    source = _normalised(program) if isinstance(program, Definition) else program
+    bound = bind_sizes(source, {}, sizes)
+    arrays = fill(source, seed, bound)
+    found = kernel(*(arrays[t.name] for t in source.inputs), sizes=bound or None)
     several = found if isinstance(found, tuple) else (found,)
-    results = {t.name: array for t, array in zip(program.outputs, several, strict=True)}
-    return compare(program, kernel.plan, bound, results, evaluate(program, arrays, bound))
+    results = {t.name: array for t, array in zip(source.outputs, several, strict=True)}
+    return compared(source, kernel, form, arrays, bound, results)
+
+
+def compared(
+    program: Program,
+    kernel: Kernel | SimulatedKernel,
+    form: Algorithm,
+    arrays: Mapping[str, Array],
+    sizes: Mapping[str, int],
+    results: Mapping[str, Array],
+    whole: bool = True,
+) -> Comparison:
+    """``results`` of a kernel that computes ``program`` in some form, against the reference; see ``compare``."""
+    planned = kernel.main or kernel.program if isinstance(kernel, Kernel) else kernel.program
+    relaxation = relaxation_of(form.name, form.error, program, arrays, sizes) if form.error else None
+    wanted = evaluate(program, arrays, sizes)
+    return compare(program, kernel.plan, sizes, results, wanted, whole, planned, relaxation)
 
 
 def default_threads(target: Target) -> int:

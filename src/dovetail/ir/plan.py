@@ -121,6 +121,8 @@ class Plan:
     note: str = field(default="", compare=False)
     cases: tuple[Case, ...] = ()
     """Other plans for small run-time sizes; the first that applies counts."""
+    form: str = field(default="", compare=False)
+    """The rule that gave the form of the program which the plan is of; empty where it is of the program as it is."""
 
     def __str__(self) -> str:
         return "\n".join([*map(str, self.cases), *map(str, self.holds), *_lines(self.body, 0)])
@@ -168,6 +170,8 @@ def _pack_plan(plan: Plan) -> dict[str, object]:
     }
     if plan.cases:
         packed["cases"] = [{"size": c.size, "most": c.most, "plan": _pack_plan(c.plan)} for c in plan.cases]
+    if plan.form:
+        packed["form"] = plan.form
     return packed
 
 
@@ -179,6 +183,7 @@ def _unpack_plan(data: Mapping[str, object]) -> Plan:
         tuple(_unpack(n) for n in body),
         tuple(_unpack_hold(h) for h in holds),
         cases=tuple(Case(str(c["size"]), _int(c["most"]), _unpack_plan(c["plan"])) for c in cases),
+        form=str(data.get("form", "")),
     )
 
 
