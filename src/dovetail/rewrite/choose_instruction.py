@@ -24,11 +24,11 @@ from dovetail.rewrite.shape import Node, label_of, shape_of
 from dovetail.rewrite.shape import Shape as Matched
 from dovetail.rewrite.tables.arithmetic import ARITHMETIC
 from dovetail.rewrite.tables.hardware import Spelling, spellings
-from dovetail.rewrite.tables.instruction_sizes import are_allowed, largest, least_above, parameter
+from dovetail.rewrite.tables.instruction_sizes import allowed, are_allowed, largest, least_above, parameter
 from dovetail.rewrite.typed import Path
 from dovetail.rewrite.unit_sites import LAYOUT
 from dovetail.targets.cost import evaluate_cost
-from dovetail.targets.model import Target
+from dovetail.targets.model import Instruction, Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,7 @@ def _sized(
 ) -> Iterator[Candidate]:
     instruction = spelling.instruction
     once = {loop: least_above(instruction, loop, 1) or 1 for loop in spelling.once}
-    parts = {loop: _part(spelling, loop, size) for loop, size in sizes.items()}
+    parts = {loop: _part(instruction, loop, size) for loop, size in sizes.items()}
     while parts and not are_allowed(instruction, {**parts, **once}):
         widest = max(parts, key=lambda loop: parts[loop])
         smaller = largest(instruction, widest, parts[widest] - 1)
@@ -174,12 +174,12 @@ def _sized(
     yield Candidate(at, spelling, given, sizes, parts, calls * evaluate_cost(instruction.cycles, values), calls)
 
 
-def _part(spelling: Spelling, loop: str, size: int) -> int:
-    """What one call does of a loop: all of it, or a part that divides it, or as much as can be with the last padded."""
-    instruction = spelling.instruction
-    whole = least_above(instruction, loop, size)
-    if whole is not None and (whole == size or whole == least_above(instruction, loop, 1)):
-        return whole
+@lru_cache(4096)
+def _part(instruction: Instruction, loop: str, size: int) -> int:
+    """What one call does of a loop: the part that needs least padding, the largest of those."""
     most = largest(instruction, loop, size)
-    divides = [d for d in range(most, most // 2, -1) if size % d == 0 and largest(instruction, loop, d) == d]
-    return divides[0] if divides else whole if whole is not None and whole - size < most // 4 else most
+    whole = least_above(instruction, loop, size)
+    options = [v for v in allowed(instruction, loop) if most // 2 < v <= most] or [most]
+    if whole is not None:
+        options.append(whole)
+    return min(options, key=lambda part: (-(-size // part) * part, -part))
