@@ -95,6 +95,6 @@ MUTANTS = (
     Mutant("reduce-partial", "kind", "reassociating", "bit-exact"),
     Mutant("scale-dense", "kind", "reassociating", "bit-exact"),
     # a coefficient
-    Mutant("winograd-2x2", "after", "0.5 * b0 + 0.5 * b1", "0.5 * b0 + 0.25 * b1"),
-    Mutant("winograd-4x4", "after", "4 * b0 - 5 * b1 + b2", "4 * b0 - 4 * b1 + b2"),
+    Mutant("winograd-2x2", "after", "0.5 * e0 + 0.5 * e1", "0.5 * e0 + 0.25 * e1"),
+    Mutant("winograd-4x4", "after", "4 * e0 - 5 * e2 + e4", "4 * e0 - 4 * e2 + e4"),
 )

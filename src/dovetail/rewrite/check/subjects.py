@@ -86,7 +86,11 @@ def subjects(rule: Rule, random: Random, dtypes: tuple[str, ...] = ()) -> Iterat
     bilinear = any(isinstance(test, Test) and test.predicate == "bilinear" for test in compiled(rule).conditions)
     while True:
         draw = Draw(random, dtypes or DTYPES, bilinear)
-        yield _subject(random.choice(schemes), draw)
+        try:
+            found = _subject(random.choice(schemes), draw)
+        except DovetailError:
+            found = None
+        yield found
 
 
 def unknown_sizes(scheme: Scheme) -> frozenset[str]:
@@ -101,6 +105,7 @@ def unknown_types(scheme: Scheme) -> frozenset[str]:
 
 
 def _subject(scheme: Scheme, draw: Draw) -> Definition | None:
+    """One draw; None or an error where its sizes do not fit each other."""
     names = sorted(
         {name for index in _indices(scheme) for name in _unknown(index)} | {f"?{n}" for n in scheme.settings}
     )
@@ -141,10 +146,7 @@ def _definition(body: Term | None, draw: Draw) -> Definition | None:
     if body is None:
         return None
     params = tuple(Param(Role.IN, name, kind) for name, kind in draw.params.items())
-    try:
-        infer(body, draw.params)
-    except DovetailError:
-        return None
+    infer(body, draw.params)
     return Definition("subject", params, ("result",), simplify(body))
 
 

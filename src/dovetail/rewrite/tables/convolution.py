@@ -11,11 +11,9 @@ Images are rows, columns, channels; filters are output channels, rows, columns, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from dovetail.rewrite.rule import Rule
-from dovetail.rewrite.tables.spelling import combination, mapped, member, permuted
-from dovetail.rewrite.tables.winograd import Matrix, Transforms, transforms
+from dovetail.rewrite.tables.spelling import mapped, member, transformed, view
+from dovetail.rewrite.tables.winograd import Transforms, transforms
 
 TAPS = 3
 """Rows and columns of the filters that have a Winograd form here."""
@@ -29,13 +27,14 @@ _PRODUCTS = r"map(\vt -> map(\uk -> ?b(vt, uk), transpose(ub)), vb)"
 
 def im2col() -> Rule:
     """All windows side by side in memory: a product of matrices is left. Rows are channels and taps, columns places."""
-    stored = permuted(_windows("?g(im)", "?r", "?sr", "?s", "?sc"), (4, 2, 3, 0, 1))
-    seen = permuted("cols", (3, 4, 1, 2, 0))
+    taken = view({"c": "?c", "r": "?r", "s": "?s", "p": "?p", "q": "?q"}, "p q r s c", "windows")
+    seen = view({"p": "?p", "q": "?q", "r": "?r", "s": "?s", "c": "?c"}, "c r s p q", "cols")
+    stored = mapped(5, _ADDED, taken.replace("windows", _windows("?g(im)", "?r", "?sr", "?s", "?sc")))
     return Rule(
         "im2col",
         _convolution("?r", "?sr", "?s", "?sc"),
-        rf"let all = map(\im -> {mapped(5, _ADDED, stored)}, ?x) in map(\cols -> {_filtered(seen)}, all)",
-        types=("w: ?t[?k, ?r, ?s, ?c]",),
+        rf"let all = map(\im -> {stored}, ?x) in map(\cols -> {_filtered(seen)}, all)",
+        types=("w: ?t[?k, ?r, ?s, ?c]", "result: ?y[?n, ?k, ?p, ?q]"),
         when=("bilinear(?b)",),
         kind="reassociating",
         doc="The windows are stored side by side, zero where there is no image: a product of matrices is left.",
@@ -59,49 +58,55 @@ def winograd(outputs: int) -> Rule:
 
 def _winograd(m: int, matrices: Transforms) -> str:
     """Filters, then images, each transformed along rows, then columns; products; and the outputs back again."""
-    down, across = f"((?p + {m - 1}) // {m})", f"((?q + {m - 1}) // {m})"
-    enough = f"map(pad(0, {m} * {across} - ?q, none), pad(0, {m} * {down} - ?p, none, ?g(im)))"
+    sizes = {"a": f"{m + TAPS - 1}", "b": f"{m + TAPS - 1}", "s": f"{TAPS}", "c": "?c", "k": "?k", "n": "?n"}
+    sizes |= {"y": f"((?p + {m - 1}) // {m})", "x": f"((?q + {m - 1}) // {m})", "i": f"{m}", "j": f"{m}"}
+    sizes |= {"l": f"{m} * {sizes['x']} + {TAPS - 1}", "t": f"?n * {sizes['y']} * {sizes['x']}"}
     steps = (
-        ("u1", permuted(_rows(matrices.filter, "wk", mapped(4, _ZERO, "?w"), _members("wk", TAPS), 2), (0, 2, 3, 1))),
-        ("u", f"transpose({_rows(matrices.filter, 'ua', 'u1', _members('ua', TAPS), 2)})"),
-        ("xt", rf"map(\im -> {mapped(3, _ADDED, enough)}, ?x)"),
-        ("v1", _rows(matrices.input, "im", "xt", _strided("im", matrices, down), 3)),
-        ("v", f"transpose({_tiled(matrices, across)})"),
+        ("u1", _view(sizes, "a s c k", "k s c a", rf"map(\wk -> {_filter(matrices, 'wk')}, {mapped(4, _ZERO, '?w')})")),
+        ("u", _view(sizes, "a b c k", "a c k b", rf"map(\ua -> {_filter(matrices, 'ua')}, u1)")),
+        ("xt", rf"map(\im -> {mapped(3, _ADDED, _enough(m, sizes))}, ?x)"),
+        ("v1", _view(sizes, "a n y l c", "n y l c a", rf"map(\im -> {_input(matrices, 'im', sizes['y'], 3)}, xt)")),
+        ("v", mapped(2, r"(\t -> join(join(t)))", _view(sizes, "a b n y x c", "a n y x c b", _tiles(matrices, sizes)))),
         ("p", rf"map(\va ua -> map(\vb ub -> {_PRODUCTS}, zip(va, ua)), zip(v, u))"),
-        ("z", mapped(2, rf"(\t -> split({down}, split({across}, t)))", _sums(matrices))),
+        ("z", mapped(2, rf"(\t -> split({sizes['y']}, split({sizes['x']}, t)))", _sums(matrices, sizes))),
     )
     lets = "".join(f"let {name} = {value} in " for name, value in steps)
-    outputs = _rows(matrices.output, "zi", "z", _members("zi", m + TAPS - 1), 4)
-    loops = f"j<{m}, i<{m}, n<?n, a<{down}, b<{across}, k<?k"
-    places = f"[{loops} where {m} * a + i < ?p, {m} * b + j < ?q: n, k, {m} * a + i, {m} * b + j]"
-    return f"{lets}scatter(=, ?n, ?k, ?p, ?q, {places}, {outputs})"
+    loops = ", ".join(f"{name}<{sizes[name]}" for name in "inyxkj")
+    places = f"[{loops} where {m} * y + i < ?p, {m} * x + j < ?q: n, k, {m} * y + i, {m} * x + j]"
+    return rf"{lets}scatter(=, ?n, ?k, ?p, ?q, {places}, map(\zi -> {_output(matrices, 'zi', 4)}, z))"
 
 
-def _rows(matrix: Matrix, name: str, data: str, members: list[str], depth: int) -> str:
-    """An array of, for each row of a matrix, its sum over ``members`` of each ``name`` of ``data``."""
-    return _array(rf"map(\{name} -> {combination(row, members, depth)}, {data})" for row in matrix)
+def _enough(m: int, sizes: dict[str, str]) -> str:
+    """The image with as many rows and columns as the tiles take."""
+    return f"map(pad(0, {m} * {sizes['x']} - ?q, none), pad(0, {m} * {sizes['y']} - ?p, none, ?g(im)))"
 
 
-def _sums(matrices: Transforms) -> str:
+def _filter(matrices: Transforms, data: str) -> str:
+    return transformed(matrices.filter, [member(number, data) for number in range(TAPS)], 2)
+
+
+def _input(matrices: Transforms, data: str, count: str, depth: int) -> str:
+    """For each point, the rows of ``data`` that are that point of a tile, put together."""
+    step, points = len(matrices.output), range(len(matrices.input))
+    return transformed(matrices.input, [f"slice({start}, {count}, {step}, {data})" for start in points], depth)
+
+
+def _output(matrices: Transforms, data: str, depth: int) -> str:
+    return transformed(matrices.output, [member(number, data) for number in range(len(matrices.input))], depth)
+
+
+def _tiles(matrices: Transforms, sizes: dict[str, str]) -> str:
+    """Inputs transformed along columns, too."""
+    return rf"map(\va -> map(\vn -> map(\vy -> {_input(matrices, 'vy', sizes['x'], 2)}, vn), va), v1)"
+
+
+def _sums(matrices: Transforms, sizes: dict[str, str]) -> str:
     """The outputs along rows, of all tiles in one row."""
-    members = _members("p", len(matrices.input))
-    return _array(combination(row, members, 3) for row in matrices.output)
+    return _view(sizes, "i b t k", "b t k i", _output(matrices, "p", 3))
 
 
-def _tiled(matrices: Transforms, across: str) -> str:
-    """Inputs transformed along columns, and all tiles of all images in one row."""
-    members = _strided("vy", matrices, across)
-    columns = (rf"map(\vn -> map(\vy -> {combination(row, members, 2)}, vn), va)" for row in matrices.input)
-    return _array(rf"map(\va -> join(join({column})), v1)" for column in columns)
-
-
-def _members(data: str, count: int) -> list[str]:
-    return [member(number, data) for number in range(count)]
-
-
-def _strided(data: str, matrices: Transforms, count: str) -> list[str]:
-    """For each point, the rows of ``data`` that are that point of a tile."""
-    return [f"slice({start}, {count}, {len(matrices.output)}, {data})" for start in range(len(matrices.input))]
+def _view(sizes: dict[str, str], loops: str, indices: str, data: str) -> str:
+    return view({name: sizes[name] for name in loops.split()}, indices, data)
 
 
 def _convolution(rows: str, down: str, columns: str, across: str) -> str:
@@ -118,10 +123,6 @@ def _filtered(windows: str) -> str:
 def _windows(image: str, rows: str, down: str, columns: str, across: str) -> str:
     """Places down, places across, rows, columns of a window: an array of what an image is made of."""
     return rf"map(\rows -> transpose(map(slide({columns}, {across}), rows)), slide({rows}, {down}, {image}))"
-
-
-def _array(members: Iterable[str]) -> str:
-    return f"array({', '.join(members)})"
 
 
 CONVOLUTION = (im2col(), winograd(2), winograd(4))

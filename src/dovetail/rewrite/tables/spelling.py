@@ -1,11 +1,11 @@
-"""Text of terms that rules are made of: moves of axes, members of arrays, sums with coefficients.
+"""Text of terms that rules are made of: axes in another order, members of arrays, matrices times arrays.
 
 Everything here takes and gives text of the functional language.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 
@@ -18,14 +18,10 @@ def mapped(depth: int, function: str, data: str) -> str:
     return f"map({function}, {data})"
 
 
-def permuted(data: str, order: Sequence[int]) -> str:
-    """Axis k of the result is axis ``order[k]`` of ``data``, by swaps of neighbours."""
-    axes = sorted(order)
-    for place, wanted in enumerate(order):
-        for k in range(axes.index(wanted), place, -1):
-            axes[k - 1], axes[k] = axes[k], axes[k - 1]
-            data = mapped(k - 1, "transpose", data)
-    return data
+def view(loops: Mapping[str, str], indices: str, data: str) -> str:
+    """``data`` at ``indices``, names of loops in words, for each of ``loops``, which are named with their extents."""
+    bounds = ", ".join(f"{name}<{extent}" for name, extent in loops.items())
+    return f"view([{bounds}: {', '.join(indices.split())}], {data})"
 
 
 def member(number: int, data: str) -> str:
@@ -33,17 +29,12 @@ def member(number: int, data: str) -> str:
     return f"join(slice({number}, 1, 1, {data}))"
 
 
-def combination(row: Sequence[Fraction], members: Sequence[str], depth: int) -> str:
-    """``sum(row[k] * members[k])`` over arrays ``depth`` deep, terms without a share left out."""
-    shares = [(share, data) for share, data in zip(row, members, strict=True) if share]
+def transformed(matrix: Sequence[Sequence[Fraction]], members: Sequence[str], depth: int) -> str:
+    """A matrix times ``members``, which are arrays ``depth`` deep: one sum for each row, side by side, innermost."""
     if depth == 0:
-        return _sum(shares)
-    if len(shares) == 1:
-        ((share, data),) = shares
-        return data if share == 1 else mapped(depth, rf"(\v -> {_sum([(share, 'v')])})", data)
-    names = [f"{'abcdef'[depth]}{k}" for k in range(len(shares))]
-    inner = combination([share for share, _ in shares], names, depth - 1)
-    return rf"map(\{' '.join(names)} -> {inner}, zip({', '.join(data for _, data in shares)}))"
+        return f"array({', '.join(_sum(row, members) for row in matrix)})"
+    names = [f"{'defgh'[depth]}{k}" for k in range(len(members))]
+    return rf"map(\{' '.join(names)} -> {transformed(matrix, names, depth - 1)}, zip({', '.join(members)}))"
 
 
 def number(value: Fraction) -> str:
@@ -51,10 +42,12 @@ def number(value: Fraction) -> str:
     return str(value.numerator) if value.denominator == 1 else repr(float(value))
 
 
-def _sum(shares: Sequence[tuple[Fraction, str]]) -> str:
+def _sum(row: Sequence[Fraction], members: Sequence[str]) -> str:
+    """``row[0] * members[0] + ...``, terms without a share left out."""
     text = ""
-    for share, data in shares:
+    for share, data in zip(row, members, strict=True):
         term = data if abs(share) == 1 else f"{number(abs(share))} * {data}"
         sign = "-" if share < 0 else "+"
-        text = f"{text} {sign} {term}" if text else term if share > 0 else f"-{term}"
+        if share:
+            text = f"{text} {sign} {term}" if text else term if share > 0 else f"-{term}"
     return text
