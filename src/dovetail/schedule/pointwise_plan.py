@@ -206,7 +206,7 @@ class PointwisePlanner:
         order = [*(n for n in order if n != lanes), *([lanes] if lanes else [])]
         first = next((n for n in order if facts.extents[n] >= self.threads), order[0])
         guarded = lanes in facts.guarded
-        steps = {lanes: width if guarded else min(4, max(1, facts.extents.get(lanes, 1) // width)) * width}
+        steps = {lanes: width}
         node: PlanNode = Leaf(facts.number, lanes, width)
         self.spend([Vectors((facts,), (lanes,), width)], self.unit_for(facts.points))
         held: tuple[Hold, ...] = () if guarded else (Hold(facts.out.access.tensor, self.registers),)
