@@ -102,22 +102,20 @@ def compile(
     A target without an [llvm] table is simulated: its kernels run on the simulator and count cycles. The instructions
     of a definition's operations are then those that rules derive, where none of these options says otherwise.
     """
-    return compile_chosen(program, target, threads, constants, plan, cache, relaxed, rules, algorithm)[0]
+    return compile_chosen(program, target, threads, Wishes(relaxed, rules, algorithm), constants, plan, cache)[0]
 
 
 def compile_chosen(
     program: Program | Definition,
-    target: str | Path | Target = "host",
-    threads: int | None = None,
+    target: str | Path | Target,
+    threads: int | None,
+    wishes: Wishes,
     constants: Mapping[str, object] | None = None,
     plan: Plan | None = None,
     cache: bool = True,
-    relaxed: bool = False,
-    rules: tuple[Rule, ...] = (),
-    algorithm: str = "",
 ) -> tuple[Kernel | SimulatedKernel, Algorithm]:
     """``compile``, and the algorithm that the kernel computes."""
-    machine, wishes = _target(target), Wishes(relaxed, rules, algorithm)
+    machine = _target(target)
     if isinstance(program, Definition):
         if machine.llvm is None and plan is None and wishes == Wishes():
             derived = _derived(program, machine, constants)
@@ -146,20 +144,18 @@ def compile_chosen(
 
 def choose(
     program: Program | Definition,
-    target: str | Path | Target = "host",
-    threads: int | None = None,
+    target: str | Path | Target,
+    threads: int | None,
+    wishes: Wishes,
     plan: Plan | None = None,
     cache: bool = True,
-    relaxed: bool = False,
-    rules: tuple[Rule, ...] = (),
-    algorithm: str = "",
 ) -> Algorithm:
     """The algorithm that ``compile`` takes for ``program``: itself, or what a rule makes of it."""
     machine = _target(target)
     program = _normalised(program) if isinstance(program, Definition) else program
     count = 1 if machine.llvm is None else _threads(threads, machine)
     store = open_cache() if cache else None
-    return _algorithm(program, machine, count, store, Wishes(relaxed, rules, algorithm), plan)
+    return _algorithm(program, machine, count, store, wishes, plan)
 
 
 def _algorithm(
@@ -256,7 +252,7 @@ def verify(
 
     The reference is the program itself, whatever algorithm was chosen; a relaxed one may differ by its stated error.
     """
-    kernel, form = compile_chosen(program, target, threads, relaxed=relaxed, rules=rules, algorithm=algorithm)
+    kernel, form = compile_chosen(program, target, threads, Wishes(relaxed, rules, algorithm))
     source = _normalised(program) if isinstance(program, Definition) else program
     bound = bind_sizes(source, {}, sizes)
     arrays = fill(source, seed, bound)

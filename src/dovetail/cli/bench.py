@@ -9,12 +9,25 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dovetail.base.errors import ProgramError, TargetError
-from dovetail.cli.options import AsJson, ProgramPath, ProgramText, Sizes, TargetName, Threads, numbers
+from dovetail.cli.options import (
+    AlgorithmName,
+    AsJson,
+    ProgramPath,
+    ProgramText,
+    Relaxed,
+    RuleFile,
+    Sizes,
+    TargetName,
+    Threads,
+    numbers,
+    wishes_of,
+)
 from dovetail.cli.screen import milliseconds, percent, say, show_json, show_table
 from dovetail.cli.source import read_program, stem
 from dovetail.cli.timing import latency
 
 if TYPE_CHECKING:
+    from dovetail.algorithm import Wishes
     from dovetail.ir.program import Program
     from dovetail.targets.model import Target
 
@@ -26,6 +39,7 @@ class Row:
     """One program, measured. ``share`` is the part reached of the time the machine needs at least."""
 
     label: str
+    algorithm: str
     compile_seconds: float
     seconds: float
     flops_per_second: float
@@ -44,6 +58,9 @@ def bench(
     size: Sizes = None,
     target: TargetName = "host",
     threads: Threads = None,
+    relaxed: Relaxed = False,
+    rules: RuleFile = None,
+    algorithm: AlgorithmName = "",
     as_json: AsJson = False,
 ) -> None:
     """Time a program against what the machine can do.
@@ -51,7 +68,7 @@ def bench(
     \b
     Example:
       dovetail bench matmul.dt --threads 1
-      dovetail bench --shapes benchmarks/shapes/resnet50_convs.json
+      dovetail bench --shapes benchmarks/shapes/resnet50_convs.json --relaxed
 
     The limits are measured first: float32 multiply-adds in registers, and reads from memory. `share` is the part
     reached of the slower of the two, when each operand is read once; more than 100 % means that data stayed in a cache.
@@ -74,7 +91,8 @@ def bench(
     else:
         problems = [(stem(path), read_program(path, text))]
     peak = _peak(machine, count)
-    rows = [_measured(label, problem, machine, count, numbers(size), peak) for label, problem in problems]
+    wishes = wishes_of(relaxed, rules, algorithm)
+    rows = [_measured(label, problem, machine, count, numbers(size), peak, wishes) for label, problem in problems]
     if as_json:
         limits = {"fma_flops_per_second": peak[0], "read_bytes_per_second": peak[1]}
         show_json({"target": machine.name, "threads": count, **limits, "rows": [asdict(row) for row in rows]})
@@ -92,16 +110,22 @@ def _peak(target: Target, threads: int) -> tuple[float, float]:
 
 
 def _measured(
-    label: str, program: Program, target: Target, threads: int, sizes: Mapping[str, int], peak: tuple[float, float]
+    label: str,
+    program: Program,
+    target: Target,
+    threads: int,
+    sizes: Mapping[str, int],
+    peak: tuple[float, float],
+    wishes: Wishes,
 ) -> Row:
     from dovetail.cli.inputs import gather
     from dovetail.ir.program import Role
     from dovetail.ir.work import work
-    from dovetail.pipeline import compile
+    from dovetail.pipeline import compile_chosen
 
     arrays, bound = gather(program, {}, sizes, seed=0)
     constants = {t.name: arrays[t.name] for t in program.inputs if t.role is Role.CONST}
-    kernel = compile(program, target, threads, constants=constants)
+    kernel, form = compile_chosen(program, target, threads, wishes, constants)
     given = [arrays[t.name] for t in program.inputs if t.name not in constants]
     first = kernel(*given, sizes=bound or None)
     timed = latency(lambda: kernel(*given, out=first, sizes=bound or None))
@@ -110,6 +134,7 @@ def _measured(
     least = max(done.operations / peak[0] if floats == {"f32"} else 0.0, done.bytes / peak[1])
     return Row(
         label,
+        form.name,
         sum(kernel.seconds.values()) - kernel.packing_seconds,
         timed.median,
         done.operations / timed.median,
@@ -124,10 +149,11 @@ def _show(target: Target, threads: int, peak: tuple[float, float], rows: list[Ro
     noun = "thread" if threads == 1 else "threads"
     say(f"{target.name}, {threads} {noun}: {peak[0] / 1e9:.0f} GFLOP/s, {peak[1] / 1e9:.1f} GB/s measured")
     say()
-    names = ("program", "compile", "call", "GFLOP/s", "of FMA peak", "GB/s", "of bandwidth", "share")
+    names = ("program", "algorithm", "compile", "call", "GFLOP/s", "of FMA peak", "GB/s", "of bandwidth", "share")
     cells = (
         (
             row.label,
+            row.algorithm,
             milliseconds(row.compile_seconds),
             milliseconds(row.seconds),
             f"{row.flops_per_second / 1e9:.1f}",
@@ -138,4 +164,4 @@ def _show(target: Target, threads: int, peak: tuple[float, float], rows: list[Ro
         )
         for row in rows
     )
-    show_table(names, cells, right=names[1:])
+    show_table(names, cells, right=names[2:])

@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dovetail.base.errors import DovetailError, TargetError
-from dovetail.cli.options import PlanFile, ProgramPath, ProgramText, TargetName, Threads, read_plan
+from dovetail.cli.options import (
+    AlgorithmName,
+    PlanFile,
+    ProgramPath,
+    ProgramText,
+    Relaxed,
+    RuleFile,
+    TargetName,
+    Threads,
+    read_plan,
+    wishes_of,
+)
 from dovetail.cli.screen import heading, milliseconds, note, say, show_table
 from dovetail.cli.source import read_program, stem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from dovetail.algorithm import Algorithm, Wishes
     from dovetail.ir.plan import Plan
     from dovetail.ir.program import Program
     from dovetail.targets.model import Target
@@ -28,6 +41,9 @@ def compile_verb(
     target: TargetName = "host",
     threads: Threads = None,
     plan_file: PlanFile = None,
+    relaxed: Relaxed = False,
+    rules: RuleFile = None,
+    algorithm: AlgorithmName = "",
     output: Annotated[
         str | None, typer.Option("--output", "-o", metavar="OUT", help="Write OUT.ll, OUT.s, OUT.o and OUT.h.")
     ] = None,
@@ -39,52 +55,67 @@ def compile_verb(
     Example:
       dovetail compile matmul.dt --threads 1 -o matmul     matmul.ll .s .o .h
       dovetail compile matmul.dt --target other-machine.toml --emit s
+      dovetail compile conv.dt --relaxed                   Winograd's form, if it is the fastest
 
-    Shows the plan and the reasons behind it. OUT.h says how to call what is in OUT.o. For a simulated machine there is
-    no code to write: --emit plan,nest writes what its simulator runs.
+    Shows the algorithm, the plan, and the reasons behind both. OUT.h says how to call what is in OUT.o. For a simulated
+    machine there is no code to write: --emit plan,nest writes what its simulator runs.
     """
-    from dovetail.pipeline import compile, default_threads
+    from dovetail.pipeline import compile_chosen
     from dovetail.targets.host import missing_features
     from dovetail.targets.load import load_target
 
     program = read_program(path, text)
     machine = load_target(target)
     plan = read_plan(plan_file) if plan_file else None
+    wishes = wishes_of(relaxed, rules, algorithm)
     if machine.llvm is None:
-        _compile_simulated(program, machine, plan, output or stem(path), emit or ("plan,nest" if output else ""))
+        kinds = emit or ("plan,nest" if output else "")
+        _compile_simulated(program, machine, wishes, plan, output or stem(path), kinds)
         return
     missing = missing_features(machine)
     if missing:
         note(f"not run, so not checked on code: this machine lacks {', '.join(missing)}")
-        plan = _planned(program, plan, machine, threads or default_threads(machine))
+        form, plan = _planned(program, plan, machine, threads, wishes)
     else:
-        kernel = compile(program, machine, threads, plan=plan)
+        kernel, form = compile_chosen(program, machine, threads, wishes, plan=plan)
         plan = kernel.plan
         say(kernel.explain())
         heading("plan")
         say(kernel.plan)
         _show_seconds(kernel.seconds)
     if output or emit:
-        _write(program, plan, machine, output or stem(path), emit or SHIPPED)
+        _write(form.program, plan, machine, output or stem(path), emit or SHIPPED)
 
 
-def _planned(program: Program, plan: Plan | None, target: Target, threads: int) -> Plan:
-    """The plan for a machine whose code cannot run here, shown."""
+def _planned(
+    program: Program, plan: Plan | None, target: Target, threads: int | None, wishes: Wishes
+) -> tuple[Algorithm, Plan]:
+    """The algorithm and the plan for a machine whose code cannot run here, shown."""
     from dovetail.artefacts import planned
     from dovetail.explain import explain
     from dovetail.ir.certificate import Certificate
+    from dovetail.pipeline import choose, default_threads
     from dovetail.schedule.ahead import planned_part
     from dovetail.schedule.collapse import collapse
 
-    plan = plan or planned(program, target, threads)
-    flat = collapse(planned_part(program, plan))
-    say(explain(flat, plan, target, threads, Certificate("", "", "", ())))
+    count = threads or default_threads(target)
+    form = choose(program, target, count, wishes, plan)
+    if str(form):
+        say(form)
+        say()
+    own = "" if form.is_direct else form.name
+    plan = plan or replace(planned(form.program, target, count), form=own)
+    flat = collapse(planned_part(form.program, plan))
+    say(explain(flat, plan, target, count, Certificate("", "", "", ())))
     heading("plan")
     say(plan)
-    return plan
+    return form, plan
 
 
-def _compile_simulated(program: Program, target: Target, plan: Plan | None, stem: str, kinds: str) -> None:
+def _compile_simulated(
+    program: Program, target: Target, wishes: Wishes, plan: Plan | None, stem: str, kinds: str
+) -> None:
+    from dovetail.pipeline import compile_chosen
     from dovetail.simulated.kernel import SimulatedKernel
 
     if program.sizes:
@@ -96,10 +127,12 @@ def _compile_simulated(program: Program, target: Target, plan: Plan | None, stem
     for kind in wanted:
         if kind not in ("plan", "nest"):
             raise TargetError(f"there is no '{kind}' for a simulated machine", hint="--emit plan,nest")
-    kernel = SimulatedKernel(program, target, plan)
+    kernel, form = compile_chosen(program, target, None, wishes, plan=plan)
+    assert isinstance(kernel, SimulatedKernel)
     say(kernel.explain())
     _show_seconds(kernel.seconds)
-    texts = {"plan": kernel.plan.to_json(), "nest": f"{kernel.last.nest}\n"}
+    own = "" if form.is_direct else form.name
+    texts = {"plan": replace(kernel.plan, form=own).to_json(), "nest": f"{kernel.last.nest}\n"}
     _write_files({kind: texts[kind].encode() for kind in wanted}, stem)
 
 

@@ -10,7 +10,9 @@ import typer
 from dovetail.base.errors import DovetailError, PlanError
 
 if TYPE_CHECKING:
+    from dovetail.algorithm import Wishes
     from dovetail.ir.plan import Plan
+    from dovetail.rewrite.rule import Rule
 
 ProgramPath = Annotated[
     str | None, typer.Argument(metavar="PROGRAM", help="File with a program; - reads standard input.")
@@ -33,6 +35,9 @@ RuleFile = Annotated[
 Relaxed = Annotated[
     bool, typer.Option("--relaxed", help="Allow rules that change values within their stated error, such as Winograd.")
 ]
+AlgorithmName = Annotated[
+    str, typer.Option("--algorithm", metavar="RULE", help="Instead of the fastest: direct, im2col, or another rule.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for another program instead of tables.")]
 
 
@@ -44,6 +49,22 @@ def read_plan(path: str) -> Plan:
         return plan_from_json(Path(path).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as problem:
         raise PlanError(f"the plan '{path}' cannot be read", why=str(problem)) from None
+
+
+def wishes_of(relaxed: bool, rules: str | None, algorithm: str) -> Wishes:
+    """What --relaxed, --rules and --algorithm say."""
+    from dovetail.algorithm import Wishes
+
+    return Wishes(relaxed, own_rules(rules), algorithm)
+
+
+def own_rules(path: str | None) -> tuple[Rule, ...]:
+    """The rules in a file; none where no file is given."""
+    if path is None:
+        return ()
+    from dovetail.rewrite.user_rules import read_rules
+
+    return tuple(read_rules(path))
 
 
 def pairs(given: list[str] | None, option: str) -> dict[str, str]:

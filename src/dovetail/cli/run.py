@@ -7,7 +7,20 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dovetail.base.errors import CallError
-from dovetail.cli.options import ProgramPath, ProgramText, Seed, Sizes, TargetName, Threads, numbers, pairs
+from dovetail.cli.options import (
+    AlgorithmName,
+    ProgramPath,
+    ProgramText,
+    Relaxed,
+    RuleFile,
+    Seed,
+    Sizes,
+    TargetName,
+    Threads,
+    numbers,
+    pairs,
+    wishes_of,
+)
 from dovetail.cli.screen import heading, milliseconds, say, show_table
 from dovetail.cli.simulate import show_cycles
 from dovetail.cli.source import read_program
@@ -16,6 +29,7 @@ from dovetail.cli.timing import latency
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from dovetail.algorithm import Algorithm
     from dovetail.cli.inputs import Array
     from dovetail.cli.timing import Latency
     from dovetail.ir.program import Program
@@ -37,6 +51,9 @@ def run(
     seed: Seed = 0,
     target: TargetName = "host",
     threads: Threads = None,
+    relaxed: Relaxed = False,
+    rules: RuleFile = None,
+    algorithm: AlgorithmName = "",
     check: Annotated[bool, typer.Option("--check", help="Compare the result with the reference; 1 if wrong.")] = False,
 ) -> None:
     """Compile a program and run it: time, result, check.
@@ -46,13 +63,17 @@ def run(
       dovetail run matmul.dt --check
       dovetail run matmul.dt --input a=left.npy --input b=right.npy --output c=product.npy
       dovetail run rows.dt --size m=7
+      dovetail run conv.dt --relaxed --check
+
+    The algorithm that is estimated to be the fastest is taken: for a convolution its loops as they are, windows that
+    are stored first, or with --relaxed Winograd's.
 
     Inputs that are not given are small whole numbers, so that every sum is exact. A simulated machine computes the
     result in its own memories, slowly, and shows cycles instead of time.
     """
     from dovetail.cli.inputs import gather, save
     from dovetail.ir.program import Role
-    from dovetail.pipeline import compile
+    from dovetail.pipeline import compile_chosen
     from dovetail.runtime.kernel import Kernel
 
     program = read_program(path, text)
@@ -60,10 +81,13 @@ def run(
     _check_outputs(program, files)
     arrays, sizes = gather(program, pairs(inputs, "--input"), numbers(size), seed)
     constants = {t.name: arrays[t.name] for t in program.inputs if t.role is Role.CONST}
-    kernel = compile(program, target, threads, constants=constants)
+    kernel, form = compile_chosen(program, target, threads, wishes_of(relaxed, rules, algorithm), constants)
     results = call(kernel, arrays, sizes)
     if isinstance(kernel, Kernel):
         _show_latency(kernel, sizes, latency(lambda: call(kernel, arrays, sizes)))
+        if str(form):
+            say()
+            say(form)
     else:
         show_cycles(kernel)
     heading("outputs")
@@ -72,7 +96,7 @@ def run(
         save(file, results[name])
         say(f"wrote {name} to {file}")
     if check:
-        _check(program, kernel, arrays, sizes, results, whole=not inputs)
+        _check(program, kernel, form, arrays, sizes, results, whole=not inputs)
 
 
 def call(kernel: Kernel | SimulatedKernel, arrays: Mapping[str, Array], sizes: Mapping[str, int]) -> dict[str, Array]:
@@ -129,15 +153,15 @@ def _summaries(program: Program, results: Mapping[str, Array]) -> list[tuple[str
 def _check(
     program: Program,
     kernel: Kernel | SimulatedKernel,
+    form: Algorithm,
     arrays: Mapping[str, Array],
     sizes: Mapping[str, int],
     results: Mapping[str, Array],
     whole: bool,
 ) -> None:
-    from dovetail.compare import compare
-    from dovetail.ir.evaluate import evaluate
+    from dovetail.pipeline import compared
 
-    found = compare(program, kernel.plan, sizes, results, evaluate(program, arrays, sizes), whole)
+    found = compared(program, kernel, form, arrays, sizes, results, whole)
     say()
     say(f"check: {found.verdict}", "green" if found.agrees else "bold red")
     if not found.agrees:

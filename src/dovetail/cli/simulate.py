@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dovetail.base.errors import DovetailError, PlanError, TargetError
-from dovetail.cli.options import AsJson, PlanFile, ProgramPath, ProgramText, Seed, Sizes, numbers, read_plan
+from dovetail.cli.options import (
+    AlgorithmName,
+    AsJson,
+    PlanFile,
+    ProgramPath,
+    ProgramText,
+    Relaxed,
+    RuleFile,
+    Seed,
+    Sizes,
+    numbers,
+    read_plan,
+    wishes_of,
+)
 from dovetail.cli.screen import say, show_json
 from dovetail.cli.source import read_program
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from dovetail.algorithm import Algorithm
     from dovetail.compare import Comparison
     from dovetail.ir.plan import Plan
     from dovetail.ir.program import Program
@@ -31,6 +46,9 @@ def simulate_verb(
     ] = "",
     plan_file: PlanFile = None,
     size: Sizes = None,
+    relaxed: Relaxed = False,
+    rules: RuleFile = None,
+    algorithm: AlgorithmName = "",
     timeline: Annotated[
         str | None, typer.Option(metavar="FILE", help="Write who does what when, for a trace viewer (JSON).")
     ] = None,
@@ -54,14 +72,19 @@ def simulate_verb(
       dovetail simulate matmul.dt --target my-chip.toml --plan other-plan.json
       dovetail simulate rows.dt --target my-chip.toml --size m=100 --check
       dovetail simulate conv.dt --target my-chip.toml --search 30 --save-plan best.json
+      dovetail simulate conv.dt --target my-chip.toml --relaxed
 
     `dovetail targets` lists the simulated machines that come with the package; they are given by name.
 
     Shows the simulated cycles beside those that the analytic model predicted, how busy every instruction, unit and
     memory was, and the statements that no instruction fits, which the machine's host runs, with the reason.
     The plan that is used can be had from `dovetail compile --target T --emit plan`.
+
+    For a convolution the algorithm with the fewest predicted cycles is taken: its loops as they are, windows that are
+    stored first, or with --relaxed Winograd's; all that were looked at are listed.
     """
     from dovetail.cli.inputs import bind
+    from dovetail.pipeline import choose
     from dovetail.simulated.kernel import SimulatedKernel
 
     machine = simulated_machine(target)
@@ -69,16 +92,18 @@ def simulate_verb(
     sizes = bind(program, {}, numbers(size))
     if search and plan_file:
         raise PlanError("a plan is given, and one is to be searched for", hint="--plan FILE or --search SECONDS")
-    plan = read_plan(plan_file) if plan_file else _searched(program, machine, sizes, search) if search else None
-    kernel = SimulatedKernel(program, machine, plan)
+    plan = read_plan(plan_file) if plan_file else None
+    form = choose(program, machine, None, wishes_of(relaxed, rules, algorithm), plan)
+    plan = _searched(form.program, machine, sizes, search) if search else plan
+    kernel = SimulatedKernel(form.program, machine, plan, form=str(form))
     kernel.at(sizes)
     if save_plan is not None:
-        _write_plan(kernel, save_plan)
-    found = _compared(kernel, sizes, seed) if check else None
+        _write_plan(kernel, form, save_plan)
+    found = _compared(program, kernel, form, sizes, seed) if check else None
     if timeline is not None:
         _write_timeline(kernel, timeline)
     if as_json:
-        show_json(_json(kernel, sizes, found))
+        show_json(_json(kernel, form, sizes, found))
     else:
         show_cycles(kernel)
         if found is not None:
@@ -113,6 +138,9 @@ def show_cycles(kernel: SimulatedKernel) -> None:
 
     unit = kernel.last.unit_at_work
     say(f"on {kernel.target}, simulated; {unit.name or 'the machine'} at work {unit.utilisation:.1%} of the time")
+    if kernel.form:
+        say()
+        say(kernel.form)
     say()
     say(table(kernel.timing, kernel.predicted_cycles))
     for statement in kernel.on_host:
@@ -120,15 +148,15 @@ def show_cycles(kernel: SimulatedKernel) -> None:
         say(statement)
 
 
-def _compared(kernel: SimulatedKernel, sizes: Mapping[str, int], seed: int) -> Comparison:
+def _compared(
+    program: Program, kernel: SimulatedKernel, form: Algorithm, sizes: Mapping[str, int], seed: int
+) -> Comparison:
     from dovetail.cli.inputs import gather
     from dovetail.cli.run import call
-    from dovetail.compare import compare
-    from dovetail.ir.evaluate import evaluate
+    from dovetail.pipeline import compared
 
-    arrays, bound = gather(kernel.program, {}, sizes, seed)
-    results = call(kernel, arrays, bound)
-    return compare(kernel.program, kernel.plan, bound, results, evaluate(kernel.program, arrays, bound))
+    arrays, bound = gather(program, {}, sizes, seed)
+    return compared(program, kernel, form, arrays, bound, call(kernel, arrays, bound))
 
 
 def _searched(program: Program, machine: Target, sizes: Mapping[str, int], seconds: float) -> Plan:
@@ -150,9 +178,10 @@ def _searched(program: Program, machine: Target, sizes: Mapping[str, int], secon
     return found.best
 
 
-def _write_plan(kernel: SimulatedKernel, path: str) -> None:
+def _write_plan(kernel: SimulatedKernel, form: Algorithm, path: str) -> None:
+    plan = kernel.plan if form.is_direct else replace(kernel.plan, form=form.name)
     try:
-        Path(path).write_text(kernel.plan.to_json(), encoding="utf-8")
+        Path(path).write_text(plan.to_json(), encoding="utf-8")
     except OSError as problem:
         raise DovetailError(f"'{path}' cannot be written", why=problem.strerror) from None
 
@@ -166,10 +195,13 @@ def _write_timeline(kernel: SimulatedKernel, path: str) -> None:
         raise DovetailError(f"'{path}' cannot be written", why=problem.strerror) from None
 
 
-def _json(kernel: SimulatedKernel, sizes: Mapping[str, int], found: Comparison | None) -> dict[str, object]:
+def _json(
+    kernel: SimulatedKernel, form: Algorithm, sizes: Mapping[str, int], found: Comparison | None
+) -> dict[str, object]:
     timing = kernel.timing
     return {
         "target": kernel.target,
+        "algorithm": {"name": form.name, "kind": form.kind, "costs": form.costs.splitlines(), "error": form.error},
         "sizes": dict(sizes),
         "cycles": timing.cycles,
         "predicted_cycles": kernel.predicted_cycles,

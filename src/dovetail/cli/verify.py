@@ -7,12 +7,26 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from dovetail.cli.options import AsJson, ProgramPath, ProgramText, Seed, Sizes, TargetName, Threads, numbers
+from dovetail.cli.options import (
+    AlgorithmName,
+    AsJson,
+    ProgramPath,
+    ProgramText,
+    Relaxed,
+    RuleFile,
+    Seed,
+    Sizes,
+    TargetName,
+    Threads,
+    numbers,
+    wishes_of,
+)
 from dovetail.cli.run import call
 from dovetail.cli.screen import heading, note, say, show_json, show_table
 from dovetail.cli.source import read_program
 
 if TYPE_CHECKING:
+    from dovetail.algorithm import Algorithm
     from dovetail.compare import Comparison
     from dovetail.ir.program import Program
 
@@ -29,6 +43,9 @@ def verify(
     seed: Seed = 0,
     target: TargetName = "host",
     threads: Threads = None,
+    relaxed: Relaxed = False,
+    rules: RuleFile = None,
+    algorithm: AlgorithmName = "",
     as_json: AsJson = False,
 ) -> None:
     """Compare every computed element with the reference.
@@ -36,29 +53,33 @@ def verify(
     \b
     Example:
       dovetail verify matmul.dt --threads 2
+      dovetail verify conv.dt --relaxed
 
     Inputs are whole numbers small enough for every sum to be exact, so nothing may differ. Functions such as exp are
     not exact; where a program has one, the error allowed is shown. Elements are told apart by the tile they come from:
     interior, edges, corners. A program with run-time sizes runs at the ends and the middle of their ranges.
 
+    Whatever algorithm is chosen, the reference is the program as it is written. Where a relaxed rule gave the algorithm
+    (--relaxed), the error that the rule states is allowed, and shown.
+
     Exits with 1 when an element differs.
     """
     from dovetail.cli.inputs import gather
-    from dovetail.compare import compare
-    from dovetail.ir.evaluate import evaluate
-    from dovetail.pipeline import compile
+    from dovetail.pipeline import compared, compile_chosen
 
     program = read_program(path, text)
-    kernel = compile(program, target, threads)
+    kernel, form = compile_chosen(program, target, threads, wishes_of(relaxed, rules, algorithm))
     found: list[tuple[dict[str, int], Comparison]] = []
     for chosen in _choices(program, numbers(size)):
         arrays, sizes = gather(program, {}, chosen, seed)
         results = call(kernel, arrays, sizes)
-        found.append((sizes, compare(program, kernel.plan, sizes, results, evaluate(program, arrays, sizes))))
+        found.append((sizes, compared(program, kernel, form, arrays, sizes, results)))
     good = all(comparison.agrees for _, comparison in found)
     if as_json:
-        show_json(_json(found, kernel.target, kernel.threads))
+        show_json(_json(found, kernel.target, kernel.threads, form))
     else:
+        if not form.is_direct:
+            say(f"computed as {form.name} ({form.kind}), compared with the program as it is")
         for sizes, comparison in found:
             _show(sizes, comparison)
     if not good:
@@ -98,7 +119,9 @@ def _shown(sizes: Mapping[str, int]) -> str:
     return ", ".join(f"{name} = {value}" for name, value in sizes.items())
 
 
-def _json(found: list[tuple[dict[str, int], Comparison]], target: str, threads: int) -> dict[str, object]:
+def _json(
+    found: list[tuple[dict[str, int], Comparison]], target: str, threads: int, form: Algorithm
+) -> dict[str, object]:
     runs = [
         {
             "sizes": sizes,
@@ -114,4 +137,6 @@ def _json(found: list[tuple[dict[str, int], Comparison]], target: str, threads: 
         }
         for sizes, comparison in found
     ]
-    return {"target": target, "threads": threads, "agrees": all(c.agrees for _, c in found), "runs": runs}
+    algorithm = {"name": form.name, "kind": form.kind, "error": form.error}
+    agrees = all(comparison.agrees for _, comparison in found)
+    return {"target": target, "threads": threads, "algorithm": algorithm, "agrees": agrees, "runs": runs}
