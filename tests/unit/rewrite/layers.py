@@ -20,6 +20,14 @@ class Kinds:
             return fn.dot(x, y)
         return fn.reduce(fn.add, 0, fn.map(lambda a, b: self.sums(a) * self.sums(b), fn.zip(x, y)))
 
+    def real(self, x: Value) -> Value:
+        """What functions of real numbers are given."""
+        return f32(x) if self.widen else x
+
+    def nearest(self, x: Value) -> Value:
+        """A real number as what is stored."""
+        return self.stored(fn.scalar("round", x) if self.widen else x)
+
 
 HALVES, DOUBLES, BYTES = Kinds(f16, f32), Kinds(f64, f64), Kinds(i8, i32, widen=True)
 SINGLES = Kinds(f32, f32)
@@ -87,8 +95,11 @@ def gru(kinds: Kinds, inputs: int = 64, units: int = 128) -> Definition:
 
     def gate(k: int, w: Value, x: Value, u: Value, h: Value, b: Value) -> Value:
         wk, uk = (fn.join(fn.slice(k, 1, 1, m)) for m in (w, u))
-        sums = fn.map(fn.add, fn.zip(fn.matvec(wk, x), fn.matvec(uk, h)))
-        return fn.map(fn.add, fn.zip(sums, fn.row(k, b)))
+        products = (fn.map(lambda row, v=v: kinds.dot(row, v), m) for m, v in ((wk, x), (uk, h)))
+        return fn.map(fn.add, fn.zip(fn.map(fn.add, fn.zip(*products)), fn.row(k, b)))
+
+    def sigmoid(v: Value) -> Value:
+        return fn.sigmoid(kinds.real(v))
 
     @fn.function(
         x=kinds.stored[inputs],
@@ -98,10 +109,10 @@ def gru(kinds: Kinds, inputs: int = 64, units: int = 128) -> Definition:
         b=kinds.sums[3, units],
     )
     def gru(x: Value, h: Value, w: Value, u: Value, b: Value) -> Value:
-        update = fn.let("update", fn.map(fn.sigmoid, gate(0, w, x, u, h, b)))
-        reset = fn.let("reset", fn.map(fn.sigmoid, gate(1, w, x, u, h, b)))
-        rest = fn.let("rest", fn.map(lambda r, s: kinds.stored(r * s), fn.zip(reset, h)))
-        new = fn.let("new", fn.map(fn.tanh, gate(2, w, x, u, rest, b)))
-        return fn.map(lambda z, n, s: (1 - z) * n + z * s, fn.zip(update, new, h))
+        update = fn.let("update", fn.map(sigmoid, gate(0, w, x, u, h, b)))
+        reset = fn.let("reset", fn.map(sigmoid, gate(1, w, x, u, h, b)))
+        rest = fn.let("rest", fn.map(lambda r, s: kinds.nearest(r * kinds.real(s)), fn.zip(reset, h)))
+        new = fn.let("new", fn.map(lambda v: fn.tanh(kinds.real(v)), gate(2, w, x, u, rest, b)))
+        return fn.map(lambda z, n, s: (1 - z) * n + z * kinds.real(s), fn.zip(update, new, h))
 
     return gru

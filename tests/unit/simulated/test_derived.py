@@ -78,6 +78,16 @@ def test_a_gru_cell_runs_on_the_machine_and_is_close_to_the_reference() -> None:
     assert difference(definition, same) < 16 * 2.0**-23
 
 
+@pytest.mark.parametrize("machine", ["sw26010", "systolic16"])
+def test_the_same_gru_cell_runs_on_machines_without_its_functions(machine: str) -> None:
+    definition = layers.gru(MACHINES[machine], inputs=64, units=64)
+    kernel = derived(definition, machine)
+    used = {leaf.instruction.split(".")[0] for leaf in kernel.plan.leaves()}
+    assert used & PRODUCTS[machine]
+    assert {"sigmoid", "tanh"} <= {o.text.split(" = ")[1].split("(")[0] for o in kernel.on_host}
+    assert difference(definition, kernel) < 4 * 2.0**-23
+
+
 def test_constants_of_a_definition_are_bound() -> None:
     @fn.function(w=fn.const(f16[64, 64]), x=f16[64])
     def product(w: Value, x: Value) -> Value:
