@@ -30,7 +30,11 @@ from dovetail.rewrite.typed import Typed
 SPARE = 4
 """So many are fired for each that is run: whether the right side has a type is found out soon."""
 LONG = 500
-"""Characters of a right side that takes time to be typed."""
+"""Characters of both sides of a rule that takes time to be typed."""
+
+
+def is_long(rule: Rule) -> bool:
+    return len(str(rule.before)) + len(str(rule.after)) >= LONG
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +48,7 @@ class Effort:
     """Left sides drawn before a rule is said never to fire: most have sizes that do not fit each other."""
 
     def terms_of(self, rule: Rule) -> int:
-        return self.terms if len(str(rule.after)) < LONG else max(1, self.terms // 3)
+        return max(1, self.terms // 3) if is_long(rule) else self.terms
 
 
 DEFAULT_EFFORT = Effort()
@@ -118,7 +122,7 @@ def _fired_graphs(rule: Rule, effort: Effort) -> Iterator[tuple[Graph, GraphRewr
 
 def _fired(rule: Rule, terms: int, effort: Effort) -> Iterator[tuple[Definition, Rewrite]]:
     """So many terms on which the rule fires, each the largest of some, and one way in which it does."""
-    spare = SPARE if len(str(rule.after)) < LONG else 1
+    spare = 1 if is_long(rule) else SPARE
     random = Random(effort.seed ^ crc32(rule.name.encode()))
     found = 0
     group: list[tuple[int, int, Definition, Rewrite]] = []
