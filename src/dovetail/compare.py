@@ -112,14 +112,16 @@ def compare(
     whole: bool = True,
     planned: Program | None = None,
     relaxation: Relaxation | None = None,
+    allowed: float = 0.0,
 ) -> Comparison:
     """``found`` against ``wanted``, outputs by name; without ``whole`` the inputs may be any numbers.
 
-    ``planned`` is the form of the program that the plan is of, and ``relaxation`` what its rule allows.
+    ``planned`` is the form of the program that the plan is of, and ``relaxation`` what its rule allows. Results that
+    are not exact anyway may be off by ``allowed``, too.
     """
     flat = collapse(planned_part(planned or program, plan))
     inexact = inexact_function(program) or ("" if whole else "inputs that are not whole numbers")
-    rounded = _bound(program, sizes) if inexact else 0.0
+    rounded = max(allowed, _bound(program, sizes)) if inexact else 0.0
     bounds: dict[str, float] = {}
     classes: list[TileClass] = []
     for tensor in flat.outputs:
@@ -168,10 +170,11 @@ def compare_elements(
     sizes: Mapping[str, int],
     values: Sequence[tuple[str, tuple[int, ...], np.generic, np.generic]],
     whole: bool = True,
+    allowed: float = 0.0,
 ) -> str:
     """Single elements (output, place, found, wanted): the first wrong one in words, "" when there is none."""
     inexact = inexact_function(program) or not whole
-    bound = _bound(program, sizes) if inexact else 0.0
+    bound = max(allowed, _bound(program, sizes)) if inexact else 0.0
     for name in dict.fromkeys(tensor for tensor, _, _, _ in values):
         rows = [row for row in values if row[0] == name]
         found, wanted = (np.asarray([row[n] for row in rows]) for n in (2, 3))

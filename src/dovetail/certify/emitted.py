@@ -6,7 +6,7 @@ each corner), and those that would take too long by the code of a small instance
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from time import perf_counter
@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dovetail.certify.exact import allowance, failure
+from dovetail.certify.rounding import is_linear, rounding_spread, spread_of, widened
 from dovetail.certify.sample import evaluate_at, points_needed, written_elements
 from dovetail.certify.sizes import shown
 from dovetail.compare import compare, compare_elements, tile_classes
@@ -29,6 +30,8 @@ from dovetail.schedule.collapse import collapse
 
 Array = npt.NDArray[np.generic]
 Element = tuple[int, ...]
+Sample = tuple[str, Element, np.generic, np.generic]
+"""Output, place, value found, value wanted."""
 CLAIM = "emitted code and program agree"
 METHOD = "emitted code"
 ALL_ELEMENTS = 2_000_000
@@ -96,7 +99,10 @@ class _Run:
     def complete(self) -> tuple[bool, str]:
         arrays, found = self.results()
         wanted = evaluate(self.program, arrays, self.sizes)
-        compared = compare(self.program, self.kernel.plan, self.sizes, found, wanted, whole=self.whole)
+        compared = compare(self.program, self.kernel.plan, self.sizes, found, wanted, self.whole)
+        if not compared.agrees and compared.inexact:
+            allowed = rounding_spread(self.program, arrays, self.sizes, wanted)
+            compared = compare(self.program, self.kernel.plan, self.sizes, found, wanted, self.whole, allowed=allowed)
         if not compared.agrees:
             return False, failure(compared, self.note, self.sizes)
         elements = sum(c.elements for c in compared.classes)
@@ -105,15 +111,29 @@ class _Run:
     def sampled(self) -> tuple[bool, str]:
         arrays, found = self.results()
         chosen = dict.fromkeys(self.elements())
-        values: list[tuple[str, Element, np.generic, np.generic]] = []
+        values: list[Sample] = []
         for tensor, element in chosen:
             if points_needed(self.program, self.sizes, tensor, element) <= POINTS:
                 wanted = evaluate_at(self.program, arrays, self.sizes, tensor, element)
                 values.append((tensor, element, found[tensor][element], wanted))
-        wrong = compare_elements(self.program, self.sizes, values, whole=self.whole)
+        wrong = compare_elements(self.program, self.sizes, values, self.whole)
+        if wrong and is_linear(self.program):
+            allowed = self.spread(arrays, values)
+            wrong = compare_elements(self.program, self.sizes, values, self.whole, allowed)
         if wrong:
             return False, f"{wrong}, in {self.note}{shown(self.sizes)}"
         return True, f"{len(values)} elements of {self.note}{shown(self.sizes)}, some of every kind of tile"
+
+    def spread(self, arrays: dict[str, Array], values: Sequence[Sample]) -> float:
+        """What roundings in another order may change at these elements."""
+        wide = widened(self.program)
+        given = {t.name: arrays[t.name].astype(t.dtype.numpy) for t in wide.inputs}
+        found = 0.0
+        for name in dict.fromkeys(tensor for tensor, _, _, _ in values):
+            mine = [(place, float(wanted)) for tensor, place, _, wanted in values if tensor == name]
+            exact = [float(evaluate_at(wide, given, self.sizes, name, place)) for place, _ in mine]
+            found = max(found, spread_of([wanted for _, wanted in mine], exact))
+        return found
 
     def elements(self) -> Iterator[tuple[str, Element]]:
         """The last and another element of every kind of tile; where several statements write, one of each."""

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dovetail.base.errors import CodegenError, IndexRangeError
+from dovetail.certify.rounding import rounding_spread
 from dovetail.certify.sizes import shown
 from dovetail.compare import Comparison, compare
 from dovetail.ir.bind import extents
@@ -71,4 +72,9 @@ def _compared(program: Program, plan: Plan, nest: Nest, target: Target, sizes: d
         given[tensor.name] = laid_out(array, ahead[tensor.name], tensor.dtype.name) if tensor.name in ahead else array
     found = evaluate_nest(nest, target.by_name, given, sizes)
     wanted = evaluate(program, arrays, sizes)
-    return compare(program, plan, sizes, found, wanted, whole=sums_are_exact(program, sizes, 1))
+    whole = sums_are_exact(program, sizes, 1)
+    compared = compare(program, plan, sizes, found, wanted, whole)
+    if compared.agrees or not compared.inexact:
+        return compared
+    allowed = rounding_spread(program, arrays, sizes, wanted)
+    return compare(program, plan, sizes, found, wanted, whole, allowed=allowed)

@@ -1,0 +1,60 @@
+"""What roundings in another order may change: measured by the reference, and nothing where they change nothing."""
+
+import numpy as np
+import pytest
+
+from dovetail.certify.rounding import is_linear, rounding_spread, widened
+from dovetail.ir.evaluate import evaluate
+from dovetail.ir.fill import fill
+from dovetail.ir.parse import parse
+from dovetail.pipeline import compile
+
+CANCELS = """in x: f32[64] in w: f32[64] out y: f32[64] temp t: f32[64] temp s: f32[64]
+for i<64: t[i] = 1000.1 * x[i] + 0.3 * w[i]
+for i<64: s[i] = 1000.1 * x[i]
+for i<64: y[i] = t[i] - s[i]"""
+
+
+def spread(text: str) -> float:
+    program = parse(text)
+    arrays = fill(program, 1)
+    return rounding_spread(program, arrays, {}, evaluate(program, arrays))
+
+
+def test_parts_that_cancel_allow_more() -> None:
+    plain = "in x: f32[64] in w: f32[64] out y: f32[64]\nfor i<64: y[i] = 1000.1 * x[i] + 0.3 * w[i]"
+    assert 0 < spread(plain) < 1e-5 < spread(CANCELS) < 1e-2
+
+
+def test_whole_numbers_allow_nothing() -> None:
+    assert spread("in x: f32[64] in w: f32[64] out y: f32[64]\nfor i<64: y[i] = 3 * x[i] - w[i] * x[i]") == 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "in x: f32[8] out y: f32[8]\nfor i<8: y[i] = exp(x[i]) * 0.1",
+        "in x: f32[8] out y: f32[8]\nfor i<8: y[i] = 0.1 / x[i]",
+        "in x: i32[8] out y: i32[8]\nfor i<8: y[i] = 3 * x[i]",
+        "in x: f32[8] out y: f32[8]\nfor i<8: y[i] max= 0.1 * x[i]",
+        "in x: f32[8,4] out h: f32[9,4]\nfor i<4: h[0,i] = 0\nseq t<8: for i<4: h[t+1,i] = 0.5*h[t,i] + x[t,i]",
+    ],
+    ids=["function", "quotient", "integers", "largest", "steps"],
+)
+def test_nothing_is_said_about_programs_with_anything_but_sums_and_products(text: str) -> None:
+    program = parse(text)
+    assert not is_linear(program)
+    assert spread(text) == 0
+
+
+def test_wide_floats_are_as_wide_as_they_get() -> None:
+    assert {t.dtype.name for t in widened(parse(CANCELS)).tensors} == {"f64"}
+
+
+def test_a_program_whose_parts_cancel_is_certified_within_what_is_stated() -> None:
+    program = parse(CANCELS)
+    checks = compile(program, "host", 1, cache=False).certificate.checks
+    assert "because of 1000.1" in checks[-1].detail
+    arrays = fill(program, 7)
+    found = compile(program, "host", 1, cache=False)(arrays["x"], arrays["w"])
+    np.testing.assert_allclose(found, 0.3 * arrays["w"], atol=2e-3)
