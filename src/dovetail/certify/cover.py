@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from math import gcd
 from time import perf_counter
 
 from dovetail.base.errors import LimitError
@@ -153,6 +154,8 @@ class _Pair:
         Tiles over steps run them in order by themselves; a statement that waits for the last round comes after.
         """
         itself = self.a.leaf == self.b.leaf
+        if not itself and never_meet(self.mine, self.other):
+            return True
         seq = [loop.name for loop in self.one.seq]
         if not all(spot.walks(seq) for spot in (self.a, self.b)) and self.shared:
             return False
@@ -254,3 +257,13 @@ class _Pair:
             left = f"{rest.get(loop, f'v{mark}_{loop}')} - {tile.step}*{counter}"
             yield counter, f"0 <= {left} < {tile.step}"
             rest[loop] = left
+
+
+def never_meet(mine: Access, other: Access) -> bool:
+    """Whether some dimension keeps two accesses apart: ``4*i`` is even where ``2*j + 1`` is not."""
+    for one, two in zip(mine.indices, other.indices, strict=True):
+        if one.is_affine and two.is_affine:
+            step, gap = gcd(*(c for _, c in (*one.terms, *two.terms))), two.const - one.const
+            if gap % step if step else gap:
+                return True
+    return False

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from dovetail.certify.cover import cover_checks
+from dovetail.certify.cover import cover_checks, never_meet
 from dovetail.ir.certificate import Check
 from dovetail.ir.parse import parse
 from dovetail.ir.plan import Leaf, Plan, Tile
@@ -78,3 +78,13 @@ def test_steps_in_order_are_in_order_and_steps_downward_are_not() -> None:
     assert order(STEPS, Plan((Leaf(0), tile))).passed
     assert not order(STEPS, Plan((Leaf(0), replace(tile, downward=True)))).passed
     assert not order(STEPS, Plan((Leaf(0), replace(tile, body=(Leaf(2), Leaf(1)))))).passed
+
+
+def test_accesses_that_one_dimension_keeps_apart_never_meet() -> None:
+    text = "in x: f32[99] out y: f32[99,99]\n"
+    apart = ("y[4*i, j]", "y[2*j+1, i]"), ("y[0, i]", "y[1, i]"), ("y[i, 6*j+2]", "y[j, 3*i+1]")
+    close = ("y[4*i, j]", "y[2*j+2, i]"), ("y[0, i]", "y[j, i]"), ("y[i+1, j]", "y[i, j]"), ("y[i//2, 2*j]", "y[i, j]")
+    for pairs, expected in ((apart, True), (close, False)):
+        for one, other in pairs:
+            outs = [parse(f"{text}for i<9, j<9: {access} = x[i]").statements[0].out for access in (one, other)]
+            assert never_meet(outs[0], outs[1]) is never_meet(outs[1], outs[0]) is expected
