@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from dovetail.base.errors import TermError, VerifyError
 from dovetail.ir.canonical import canonicalise, interface_order
+from dovetail.ir.functional.infer import check
 from dovetail.ir.functional.normalise_store import Leaf, Store
 from dovetail.ir.functional.normalise_terms import Evaluation
 from dovetail.ir.functional.normalise_values import Tuple, Value, default_type
@@ -24,12 +25,20 @@ from dovetail.ir.program import Program, Role, Statement, Tensor
 from dovetail.ir.verify import verify
 
 
-def normalise(definition: Definition) -> Program:
-    """The program that computes what ``definition`` does: canonical and verified."""
+def normalise(definition: Definition, typed: bool = False) -> Program:
+    """The program that computes what ``definition`` does: canonical and verified. ``typed``: its types are checked."""
+    if not typed:
+        check(definition)
     try:
         return _normalised(definition, careful=False)
     except VerifyError:
+        pass
+    try:
         return _normalised(definition, careful=True)
+    except VerifyError as error:
+        what = f"'{definition.name}' does not become a program: {error.what}"
+        hint = "orelse(x, 0) or pad with a number where a value may be none"
+        raise TermError(what, where=error.where, why=error.why, hint=hint) from None
 
 
 def _normalised(definition: Definition, careful: bool) -> Program:
@@ -112,7 +121,10 @@ def _write_out(store: Store, name: str, value: Value, names: dict[str, str]) -> 
     leaf = _leaf(store, name, value)
     dtype = default_type(leaf.cell)
     store.declare(Tensor(Role.OUT, name, dtype, tuple(loop.extent for loop in leaf.loops)))
-    store.emit(_access(name, leaf), leaf.loops, leaf.cell, dtype)
+    cell = leaf.cell
+    if any(case.where for case in cell.cases) and not store.is_total(cell):
+        cell = store.without_sums(cell)
+    store.emit(_access(name, leaf), leaf.loops, cell, dtype)
 
 
 def _writes(store: Store, name: str, value: Value) -> list[Statement]:

@@ -12,6 +12,7 @@ from dovetail.ir.expr import joined
 from dovetail.ir.functional.normalise_store import Leaf
 from dovetail.ir.functional.normalise_values import (
     Array,
+    Cell,
     Closure,
     Sum,
     Tuple,
@@ -92,6 +93,9 @@ class _State:
 def _held(evaluation: Evaluation, value: Value) -> _State:
     """The tensor that holds a state; a copy of one that belongs to the caller."""
     store = evaluation.store
+    if isinstance(value, Cell) and not value.cases:
+        tensor = store.temp(default_type(value), ())
+        return _State(tensor, (), store.stored(tensor))
     access = store.whole(value) or store.whole(value := store.keep(value))
     if access is None:
         raise TermError("steps change arrays of numbers", hint="a tuple of several arrays")

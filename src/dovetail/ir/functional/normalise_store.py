@@ -307,6 +307,11 @@ class Store:
         value = _settle_marks(value, self._dtypes, self._dtypes[out.tensor])
         self.statements.append(Statement(loops, out, combine, value, where, self.seq))
 
+    def without_sums(self, cell: Cell) -> Cell:
+        """``cell`` with its reductions stored, so that an element that none of them reaches is not written at all."""
+        cases = tuple(Case(case.where, self.settle(case, cell.dtype), case.fixed) for case in cell.cases)
+        return Cell(cases, cell.dtype)
+
     def settle(self, case: Case, dtype: DType | None) -> Expr:
         """The body as an expression: a reduction is stored, over the loops it depends on, and read."""
         if not isinstance(case.body, Sum):

@@ -40,6 +40,11 @@ class Axis:
         """Whether one loop runs over all elements in order."""
         return len(self.loops) == 1 and not self.before
 
+    @property
+    def is_windowed(self) -> bool:
+        """Whether its two loops overlap."""
+        return self.apart is not None and self.apart.name == "slide"
+
 
 def axis(index: Index, extent: Index, order: Sequence[str], extents: Extents, ranges: Ranges) -> Axis | None:
     """The axis for a dimension of size ``extent`` read at ``index``; None where only a ``view`` will do."""

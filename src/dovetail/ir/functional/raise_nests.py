@@ -17,7 +17,7 @@ from dovetail.base.dtypes import DType
 from dovetail.ir.expr import Apply, Expr, Position, Read, statement_type, walk
 from dovetail.ir.functional import term as terms
 from dovetail.ir.functional.raise_arrange import Axes, Names, Order, arrange, function, mapped
-from dovetail.ir.functional.raise_axes import axis
+from dovetail.ir.functional.raise_axes import Axis, axis
 from dovetail.ir.functional.raise_values import Values
 from dovetail.ir.functional.term import Pattern, Places, Scalar, Term, Var
 from dovetail.ir.index import ZERO, Access, Condition, Index, constant, variable
@@ -48,7 +48,7 @@ class Operand:
 
     @property
     def is_windowed(self) -> bool:
-        return any(a.apart is not None for a in self.array.axes or ())
+        return any(a.is_windowed for a in self.array.axes or ())
 
 
 class Nest:
@@ -132,7 +132,7 @@ class Nest:
         for leaf in self._leaves():
             for index in leaf.access.indices if isinstance(leaf, Read) else ():
                 shared = [place.get(name, len(place)) for name in index.names() if name in self.extents]
-                if len(shared) > 1:
+                if len(shared) > 1 and not _has_digits(index, self.extents):
                     for name in index.names():
                         partners[name] = min(partners.get(name, len(place)), *shared)
         rest = [loop.name for loop in self.s.loops if loop.name not in place]
@@ -186,24 +186,34 @@ class Nest:
                 return Operand(leaf, Pending(Pattern("iota", (self.extents[own[0]],)), None, own), (), "i")
             return self._view(leaf, own, (), "i")
         name = leaf.access.tensor
-        shape = self.tensors[leaf.access.tensor].shape
+        shape = self._shape(leaf.access)
         axes = [axis(i, e, order, self.extents, self.ranges) for i, e in zip(indices, shape, strict=True)]
         known = tuple(a for a in axes if a is not None)
         loops = [loop for a in known for loop in a.loops]
         conditions = tuple(dict.fromkeys(c for a in known for c in a.conditions))
         if len(known) < len(axes) or len(set(loops)) < len(loops) or (inside and conditions):
-            return self._view(leaf, *self._kept_inside(used, order), name)
+            return self._view(leaf, *self._kept_inside(leaf.access, used, order), name)
         return Operand(leaf, Pending(self.arrays[leaf.access.tensor], known, own), conditions, name)
 
-    def _kept_inside(self, used: frozenset[str], order: Order) -> tuple[Order, tuple[Condition, ...]]:
-        """The loops of a view that uses some, and the conditions that may keep it inside its array."""
+    def _kept_inside(self, access: Access, used: frozenset[str], order: Order) -> tuple[Order, tuple[Condition, ...]]:
+        """The loops of a view that uses some, and the conditions that may keep it inside its array.
+
+        A loop that may be empty keeps an element that may not be there from being read.
+        """
         where = tuple(c for c in self.s.where if c.names() & used or not c.names())
         names = used.union(*(c.names() for c in where))
+        ends = [highest(i - e, self.ranges) for i, e in zip(access.indices, self._shape(access), strict=True)]
+        if any(end is None or end >= 0 for end in ends):
+            least = {name: lowest(extent, self.ranges) for name, extent in self.extents.items()}
+            names |= {name for name, low in least.items() if low is not None and low < 1}
         return tuple(name for name in order if name in names), where
+
+    def _shape(self, access: Access) -> tuple[Index, ...]:
+        return self.tensors[access.tensor].shape
 
     def _with_units(self, access: Access) -> tuple[Index, ...]:
         """Indices where a dimension of one element goes with the one of what is written at the same place."""
-        shape = self.tensors[access.tensor].shape
+        shape = self._shape(access)
         found = list(access.indices)
         for number, unit in self.units.items():
             if number < len(found) and found[number] == ZERO and shape[number] == constant(1):
@@ -301,9 +311,14 @@ class Nest:
         axes, rest = array.axes, Pending(Var(name), None, array.order[1:])
         if axes is None:
             return array.term, name, rest
-        plain = axes[0].is_whole and axes[0].loops == array.order[:1]
-        if plain and any(a.apart is not None for a in axes[1:]):
-            return array.term, name, replace(rest, axes=axes[1:])
+        first, split = axes[0] if axes else None, None
+        if first is not None and first.loops[:1] == array.order[:1] and any(a.is_windowed for a in axes[1:]):
+            split = first.apart if not first.before and not first.is_windowed else None
+            if first.is_whole and split is None:
+                return array.term, name, replace(rest, axes=axes[1:])
+        if first is not None and split is not None:
+            left = (Axis(first.loops[1:]), *axes[1:])
+            return replace(split, args=(array.term,)), name, replace(rest, axes=left)
         return arrange(array.term, axes, array.order, self.names), name, rest
 
     def _value(self, found: Mapping[Leaf, Pending], out: DType, stored: bool) -> Term:
@@ -326,6 +341,12 @@ class Nest:
         """What is subtracted from a position, whose array holds no negative numbers."""
         low = lowest(leaf.index, self.ranges)
         return max(0, -low) if low is not None else 0
+
+
+def _has_digits(index: Index, extents: Mapping[str, Index]) -> bool:
+    """Whether an index is ``n * i + j`` with j < n: two loops that do not overlap."""
+    factors = sorted((c, str(name)) for name, c in index.terms)
+    return len(factors) == 2 and factors[0][0] == 1 and extents.get(factors[0][1]) == constant(factors[1][0])
 
 
 def _done(array: Pending, names: Names) -> Term:
