@@ -126,9 +126,10 @@ class _View:
 
     def _registers(self) -> str:
         accumulators = self._accumulators()
-        runs = ", ".join(n for n in self.facts.reduced) or "the loops inside"
+        runs = ", ".join(n for n in self.facts.reduced) or "its conditions are asked"
         text = f"{self._tile_text()} of {self.facts.out.access.tensor} ({self._tile_names()}) in {accumulators}"
-        text += f" register{'s' if accumulators != 1 else ''} while {runs} {'run' if ',' in runs else 'runs'}"
+        text += f" register{'s' if accumulators != 1 else ''} while {runs}"
+        text += f" {'run' if ',' in runs else 'runs'}" if self.facts.reduced else ""
         bank = self.target.registers
         used = self._registers_used()
         return text + (f"; with operands {used} of {bank.count}" if bank and bank.count and used else "")
