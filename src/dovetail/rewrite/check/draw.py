@@ -119,14 +119,16 @@ class Draw:
         return Lambda((a, b), Pattern("tuple", (), tuple(members)))
 
     def product(self, a: Type, b: Type, result: Type) -> Term | None:
-        """The product of two numbers, or the sum of products of two arrays: linear in both."""
-        if a == b == result and isinstance(a, Number):
+        """The product of two numbers, or the sum of products of two arrays however deep: linear in both."""
+        if a != b or shape(a)[1] != result or not isinstance(result, Number):
+            return None
+        if not isinstance(a, Array):
             return Scalar("mul")
-        if isinstance(a, Array) and a == b and a.element == result and isinstance(result, Number):
-            x, y = self.fresh(), self.fresh()
-            products = Pattern("map", (), (Scalar("mul"), Pattern("zip", (), (Var(x), Var(y)))))
-            return Lambda((x, y), Pattern("reduce", (), (Scalar("add"), Literal(0), products)))
-        return None
+        inner = self.product(a.element, a.element, result)
+        assert inner is not None, "an array of arrays of numbers"
+        x, y = self.fresh(), self.fresh()
+        products = Pattern("map", (), (inner, Pattern("zip", (), (Var(x), Var(y)))))
+        return Lambda((x, y), Pattern("reduce", (), (Scalar("add"), Literal(0), products)))
 
     def joined(self, parts: list[Term], kind: Type) -> Term:
         """Values of one type as one; exchanging two of them changes it."""

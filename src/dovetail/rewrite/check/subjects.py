@@ -32,7 +32,7 @@ _LARGE = (4, 6, 8, 9, 12)
 MOST_ELEMENTS = 600
 """Of one operand: terms are small, so that many can be run."""
 _HINTS = {
-    "bilinear": parse_type("(?e[?e_size], ?e[?e_size]) -> ?e"),
+    "bilinear": parse_type("(?e[?e_size], ?e[?e_size]) -> ?e_result"),
     "associative": parse_type("(?a, ?a) -> ?a"),
 }
 """Types of functions that are likely to be what a condition asks for."""

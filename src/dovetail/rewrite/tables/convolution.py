@@ -35,7 +35,7 @@ def im2col() -> Rule:
         _convolution("?r", "?sr", "?s", "?sc"),
         rf"let all = map(\im -> {stored}, ?x) in map(\cols -> {_filtered(seen)}, all)",
         types=("w: ?t[?k, ?r, ?s, ?c]", "result: ?y[?n, ?k, ?p, ?q]"),
-        when=("bilinear(?b)",),
+        when=("bilinear(?b)", "scalar(?t)"),
         kind="reassociating",
         doc="The windows are stored side by side, zero where there is no image: a product of matrices is left.",
     )
@@ -49,7 +49,7 @@ def winograd(outputs: int) -> Rule:
         _convolution(str(TAPS), "1", str(TAPS), "1"),
         _winograd(outputs, matrices),
         types=(f"w: ?t[?k, {TAPS}, {TAPS}, ?c]", "result: ?r[?n, ?k, ?p, ?q]"),
-        when=("bilinear(?b)", "float(?w)"),
+        when=("bilinear(?b)", "scalar(?t)", "float(?w)"),
         kind="relaxed",
         error=f"{ROUNDINGS * matrices.amplification**2:.0f} * eps * the largest sum(|x| * |w|)",
         doc=f"Tiles of {outputs} x {outputs}: {outputs + TAPS - 1} products along a row instead of {TAPS * outputs}.",

@@ -102,3 +102,13 @@ def test_winograd_is_for_three_by_three_windows_side_by_side(stride: int, taps: 
 def test_winograd_is_for_floats() -> None:
     program = parse(str(_convolution(SHAPES[0])).replace("f32", "i32"), "whole")
     assert not list(everywhere(raise_program(canonicalise(program)), winograd(2)))
+
+
+def test_channels_along_two_axes_have_the_direct_form_only() -> None:
+    program = parse(
+        "in x: f32[2, 3, 4, 8, 8]\nconst w: f32[5, 3, 4, 3, 3]\nout y: f32[2, 5, 6, 6]\n"
+        "for n<2, k<5, p<6, q<6, c<3, d<4, r<3, s<3: y[n, k, p, q] += x[n, c, d, p + r, q + s] * w[k, c, d, r, s]",
+        "two axes",
+    )
+    definition = raise_program(canonicalise(program))
+    assert not [rule.name for rule in CONVOLUTION if list(everywhere(definition, rule))]
