@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from dovetail.base.dtypes import DTYPES, DType, compute_type
-from dovetail.ir.expr import Apply, Bitcast, Cast, Expr, Literal, Read, joined, substitute, walk
-from dovetail.ir.index import Access, Condition, Index, constant
+from dovetail.ir.expr import Apply, Bitcast, Cast, Expr, Literal, joined, substitute, walk
+from dovetail.ir.index import Condition, Index, constant
 from dovetail.ir.primitives import PRIMITIVES
 from dovetail.ir.program import Combine, Loop
 from dovetail.ir.value_forms import exact, folded_position
@@ -268,10 +268,6 @@ def is_neutral(cell: Cell, combine: Combine, dtype: DType) -> bool:
     while isinstance(body, Cast):
         body = body.arg
     return isinstance(body, Literal) and body.value == combine.neutral(dtype)
-
-
-def element(tensor: str, indices: tuple[Index, ...]) -> Expr:
-    return Read(Access(tensor, indices))
 
 
 def literal(value: int | float | bool) -> Cell:
