@@ -17,6 +17,8 @@ from dovetail.ir.windows import has_windows
 from dovetail.stored import Shelf
 
 if TYPE_CHECKING:
+    from dovetail.ir.functional.term import Definition
+    from dovetail.rewrite.explore import Exploration
     from dovetail.rewrite.forms import Choice
     from dovetail.rewrite.rule import Rule
 
@@ -70,6 +72,13 @@ def chosen(program: Program, shelf: Shelf, threads: int, wishes: Wishes, estimat
     words = shelf.text("form", threads, wishes.text, lambda: _choose(program, wishes, estimate))
     own = parse(words["program"]) if words["program"] else program
     return Algorithm(own, words["name"], words["kind"], words["costs"], words["derivation"], words["error"])
+
+
+def explored(source: Program | Definition, wishes: Wishes, estimate: Estimate, seconds: float) -> Exploration:
+    """The cheapest that rules make of ``source``, by equality saturation; the rules are loaded for it."""
+    module = import_module("dovetail.rewrite.explored")
+    found: Exploration = module.explored(source, estimate, seconds, wishes.relaxed, wishes.rules)
+    return found
 
 
 def _choose(program: Program, wishes: Wishes, estimate: Estimate) -> dict[str, str]:

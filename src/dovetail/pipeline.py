@@ -15,9 +15,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from dovetail.algorithm import DIRECT, Algorithm, Wishes, chosen
+from dovetail.algorithm import DIRECT, Algorithm, Wishes, chosen, explored
 from dovetail.base.errors import CallError, TargetError
-from dovetail.base.limits import DEFAULT_LIMITS, Limits
+from dovetail.base.limits import DEFAULT_EXPLORE_LIMITS, DEFAULT_LIMITS, Limits
 from dovetail.certify.certificate import SMALL_OPERATIONS, Subject, certify, joined
 from dovetail.codegen.compile import emit_object
 from dovetail.codegen.lower import lower
@@ -54,6 +54,7 @@ from dovetail.targets.load import load_target
 from dovetail.targets.model import Target
 
 if TYPE_CHECKING:
+    from dovetail.rewrite.explore import Exploration
     from dovetail.rewrite.rule import Rule
     from dovetail.simulated.kernel import SimulatedKernel
 
@@ -156,6 +157,24 @@ def choose(
     count = 1 if machine.llvm is None else _threads(threads, machine)
     store = open_cache() if cache else None
     return _algorithm(program, machine, count, store, wishes, plan)
+
+
+def explore(
+    program: Program | Definition,
+    target: str | Path | Target = "host",
+    threads: int | None = None,
+    seconds: float = DEFAULT_EXPLORE_LIMITS.seconds,
+    relaxed: bool = False,
+    rules: tuple[Rule, ...] = (),
+) -> Exploration:
+    """The fastest definition that rules make of ``program``, all of them in any order, within so many ``seconds``.
+
+    Needs the extra ``dovetail[explore]``. What is fast is the scheduler's estimate for the target; ``best`` of the
+    result can be compiled, and ``derivation`` says how it follows.
+    """
+    machine = _target(target)
+    count = 1 if machine.llvm is None else _threads(threads, machine)
+    return explored(program, Wishes(relaxed, rules), _estimate(machine, count), seconds)
 
 
 def _algorithm(

@@ -14,6 +14,7 @@ from dovetail.base.errors import RewriteError
 from dovetail.ir.functional.term import Term, children, with_children
 from dovetail.rewrite.derivation import Step
 from dovetail.rewrite.rule import Rule
+from dovetail.rewrite.run import at_path
 from dovetail.rewrite.trees import label_of_tree, readable
 from dovetail.rewrite.typed import Path
 
@@ -35,18 +36,20 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """One link at a place, and the whole term after it."""
+    """One link at a place, and the whole term before and after it."""
 
     link: Link
     at: Path
-    whole: Term
+    before: Term
+    after: Term
 
     def renamed(self, prefix: str) -> Step:
         """The step of a derivation, under readable names."""
         link = self.link
         name = link.rule.name if link.forwards else f"{link.rule.name}, backwards"
-        before, after, whole = (readable(term, prefix) for term in (link.before, link.after, self.whole))
-        return Step(name, link.rule.kind, self.at, before, after, whole, link.chosen)
+        before, after = (readable(term, prefix) for term in (self.before, self.after))
+        parts = at_path(before, self.at), at_path(after, self.at)
+        return Step(name, link.rule.kind, self.at, *parts, after, link.chosen)
 
 
 def explanation(start: Term, end: Term, links: Iterable[Link]) -> list[Explained]:
@@ -57,8 +60,8 @@ def explanation(start: Term, end: Term, links: Iterable[Link]) -> list[Explained
         forest.join(forest.number(link.before), forest.number(link.after), link)
     whole, steps = start, []
     for at, link in forest.way(first, last, ()):
-        whole = _replaced(whole, at, link.after)
-        steps.append(Explained(link, at, whole))
+        before, whole = whole, _replaced(whole, at, link.after)
+        steps.append(Explained(link, at, before, whole))
     assert whole == end
     return steps
 

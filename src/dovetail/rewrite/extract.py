@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from dovetail.ir.functional.term import Term
-from dovetail.rewrite.trees import Names
+from dovetail.ir.functional.term import Term, children, walk
+from dovetail.rewrite.trees import Names, label_of_tree
 
 if TYPE_CHECKING:
     from dovetail.rewrite.egraph import Classes, Node
@@ -21,9 +21,10 @@ class Extractor:
 
     def __init__(self, classes: Classes, names: Names, root: Term) -> None:
         self.classes, self.names, self.given = classes, names, root
-        self.root = classes.find(names.tree(root))
-        self.sizes, self.best = _smallest(classes)
         self._terms: dict[int, Term] = {}
+        self._numbers: dict[Term, int] = {}
+        self.sizes, self.best = _smallest(classes)
+        self.root = self.number(root)
 
     def smallest(self, number: int) -> Term:
         """The smallest term of a class."""
@@ -64,46 +65,88 @@ class Extractor:
         nodes = [node for node in self.classes.nodes[number] if node != self.best[number]]
         return sorted(nodes, key=lambda node: (sum(self.sizes[operand] for operand in node[1]), node[0]))
 
-    def cheapest(self, cost: Callable[[Term], float], most: int, seconds: float) -> tuple[Term, float, float, int]:
-        """The cheapest found by changing one class at a time, its cost, the first one's, and how many were tried."""
-        until = time.monotonic() + seconds
-        choice: dict[int, Node] = {}
-        tried = {self.given: cost(self.given)}
-        term, first, best = self.given, tried[self.given], tried[self.given]
-        smallest = self.chosen(choice)
-        if smallest not in tried:
-            tried[smallest] = cost(smallest)
-            if tried[smallest] < best:
-                term, best = smallest, tried[smallest]
+    def cheapest(
+        self, cost: Callable[[Term], float], found: Sequence[Term], most: int, until: float
+    ) -> tuple[Term, float, float, int]:
+        """The cheapest term that was met, its cost, that of the given one, and how many were asked for.
+
+        From the given term, a class at a time is computed otherwise: first as in the terms that rules have ``found``,
+        in their order. It ends when none helps, after ``most`` costs, or when the next one may not be done in time.
+        """
+        trial = _Trial(cost, most, until)
+        base: Choice = self.parts(self.given)
+        term, best = self.given, trial.cost(self.given)
+        first = best
+        if (smallest := self.smallest(self.root)) != term and trial.cost(smallest) < best:
+            term, best, base = smallest, trial.cost(smallest), {}
         improved = True
         while improved:
             improved = False
-            for number, node in self.alternatives():
-                if len(tried) >= most or time.monotonic() > until:
-                    return term, best, first, len(tried)
-                other = self.chosen({**choice, number: node})
-                if other not in tried:
-                    tried[other] = cost(other)
-                    if tried[other] < best:
-                        term, best, choice, improved = other, tried[other], {**choice, number: node}, True
-        return term, best, first, len(tried)
+            for choice in self.alternatives(found):
+                if trial.is_over():
+                    return term, best, first, len(trial.costs)
+                other = self.chosen({**base, **choice})
+                if trial.cost(other) < best:
+                    term, best, base, improved = other, trial.cost(other), {**base, **choice}, True
+        return term, best, first, len(trial.costs)
 
-    def alternatives(self) -> Iterator[tuple[int, Node]]:
-        """Every node that is not part of the smallest terms, nearest to the root first."""
-        for number in self.reachable():
+    def alternatives(self, found: Sequence[Term]) -> Iterator[Choice]:
+        """What a term of the root may have in it: terms that were found, then single nodes, nearest first."""
+        reachable = self.reachable()
+        wanted = set(reachable)
+        for term in found:
+            if self.number(term) in wanted:
+                yield self.parts(term)
+        for number in reachable:
             for node in self.others(number):
-                yield number, node
+                yield {number: node}
 
     def chosen(self, choice: Choice) -> Term:
-        """The smallest term of the root, with other nodes for some classes, each once on the way down."""
-        return self._chosen(self.root, choice)
+        """The term of the root with these nodes; a class inside itself is the smallest term there."""
+        return self._chosen(self.root, choice, frozenset())
 
-    def _chosen(self, number: int, choice: Choice) -> Term:
-        if not choice:
+    def _chosen(self, number: int, choice: Choice, above: frozenset[int]) -> Term:
+        if number in above:
             return self.smallest(number)
-        label, operands = choice.get(number, self.best[number])
-        inner = {key: node for key, node in choice.items() if key != number}
-        return self.names.term(label, tuple(self._chosen(operand, inner) for operand in operands))
+        label, operands = choice.get(number) or self.best[number]
+        around = above | {number}
+        return self.names.term(label, tuple(self._chosen(operand, choice, around) for operand in operands))
+
+    def parts(self, term: Term) -> Choice:
+        """For each class that a term has parts in, the node of one of them; of parts inside one another, the inner."""
+        return {self.number(part): self.node(part) for part in walk(term)}
+
+    def node(self, term: Term) -> Node:
+        """The node of a term that was added."""
+        return label_of_tree(term), tuple(self.number(child) for child in children(term))
+
+    def number(self, term: Term) -> int:
+        """The class of a term that was added."""
+        known = self._numbers.get(term)
+        if known is None:
+            known = self._numbers[term] = self.classes.of[self.node(term)]
+        return known
+
+
+class _Trial:
+    """Costs that were asked for, as long as there is time."""
+
+    def __init__(self, cost: Callable[[Term], float], most: int, until: float) -> None:
+        self.ask, self.most, self.until = cost, most, until
+        self.costs: dict[Term, float] = {}
+        self.longest = 0.0
+
+    def cost(self, term: Term) -> float:
+        known = self.costs.get(term)
+        if known is None:
+            begun = time.monotonic()
+            known = self.costs[term] = self.ask(term)
+            self.longest = max(self.longest, time.monotonic() - begun)
+        return known
+
+    def is_over(self) -> bool:
+        """Whether there were enough, or one as long as the longest would be late."""
+        return len(self.costs) >= self.most or time.monotonic() + self.longest > self.until
 
 
 def _smallest(classes: Classes) -> tuple[dict[int, int], dict[int, Node]]:

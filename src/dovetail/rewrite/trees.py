@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from dovetail.ir.functional.infer import types_of
 from dovetail.ir.functional.term import (
     Call,
     Definition,
@@ -23,7 +22,6 @@ from dovetail.ir.functional.term import (
     Var,
     children,
     free_names,
-    rebuild,
     with_children,
 )
 from dovetail.ir.functional.types import Function, Type
@@ -60,11 +58,10 @@ class Names:
         return with_children(self.terms[label], operands)
 
     def typed(self, term: Term, definition: Definition) -> Typed:
-        """A term with numbered names, typed by itself."""
+        """A term with numbered names by itself; its types are found when they are first asked for."""
         free = {name: self.types[name] for name in free_names(term) if name in self.types}
         params = {param.name: param.type for param in definition.params}
-        names = params | free
-        return Typed(term, types_of(term, names, definition.sizes).at, names, definition.sizes)
+        return Typed(term, None, params | free, definition.sizes)
 
     def _numbered(self, term: Term, path: Path, types: Mapping[Path, Type], bound: Mapping[str, str]) -> Term:
         match term:
@@ -94,22 +91,24 @@ class Names:
 
 
 def readable(term: Term, prefix: str = "v") -> Term:
-    """A term with numbered names under short ones: ``%1:f32[8]`` is ``v1``."""
+    """A whole term with numbered names under short ones, by their depth: no name hides another."""
+    return _readable(term, prefix, {}, 0)
 
-    def short(name: str) -> str:
-        return f"{prefix}{_number(name)}" if name.startswith("%") else name
 
-    def renamed(part: Term) -> Term:
-        match part:
-            case Var(name):
-                return Var(short(name))
-            case Lambda(params, body):
-                return Lambda(tuple(map(short, params)), body)
-            case Let(name, value, body):
-                return Let(short(name), value, body)
-        return part
-
-    return rebuild(term, renamed)
+def _readable(term: Term, prefix: str, names: Mapping[str, str], depth: int) -> Term:
+    match term:
+        case Var(name):
+            return Var(names.get(name, name))
+        case Lambda(params, body):
+            new = tuple(f"{prefix}{depth + k}" for k in range(len(params)))
+            inner = {**names, **dict(zip(params, new, strict=True))}
+            return Lambda(new, _readable(body, prefix, inner, depth + len(new)))
+        case Let(name, value, body):
+            own = f"{prefix}{depth}"
+            first = _readable(value, prefix, names, depth)
+            return Let(own, first, _readable(body, prefix, {**names, name: own}, depth + 1))
+    parts = tuple(_readable(child, prefix, names, depth) for child in children(term))
+    return with_children(term, parts) if parts else term
 
 
 def _number(name: str) -> int:
