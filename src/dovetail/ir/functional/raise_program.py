@@ -118,7 +118,7 @@ class _Raised:
 
     def _bind(self, tensor: Tensor, term: Term) -> None:
         bound = self.names.new(tensor.name) if tensor.name in self.names.taken else tensor.name
-        if tensor.role is Role.OUT and tensor.name not in self.arrays:
+        if tensor.role is Role.OUT and tensor.name not in self.arrays and tensor.name not in WORDS:
             bound = tensor.name
         self.names.taken.add(bound)
         self.lets.append((bound, term))

@@ -20,6 +20,7 @@ from dovetail.ir.functional.term import Definition, Pattern, walk
 from dovetail.ir.graph.parse import parse as parse_graph
 from dovetail.ir.parse import parse
 from dovetail.ir.program import Program
+from dovetail.ir.verify import verify
 from dovetail.ops.region import graph_program
 from dovetail.ops.table import OPERATORS
 from tests.differential import test_fusion
@@ -61,6 +62,45 @@ GRAPHS = {
 }
 
 
+HARD = {
+    "two loops of steps": """in x: i32[3,4] out h: i32[4,5]
+for j<5: h[0,j] = 1
+for i<3: h[i+1,0] = 2
+seq t<3, u<4: h[t+1,u+1] = h[t,u+1] + h[t+1,u] - x[t,u]""",
+    "steps that read all that went before": """size T in 0..6
+in x: i32[T,3] out y: i32[T,3] temp a: i32[T,3] temp h: i32[T+1,3]
+for i<3: h[0,i] = 0
+seq t<T: for i<3, j<3, u<T where u<=t: a[t,i] += h[u,j]
+seq t<T: for i<3 where i>=1: h[t+1,i] = a[t,i] + x[t,i]
+seq t<T: h[t+1,0] = a[t,0]
+for t<T, i<3: y[t,i] = h[t+1,i]""",
+    "a part read while another is written": """inout c: i32[8] in x: i32[4]
+for i<4: c[i] = c[i+4] + x[i]""",
+    "an inout that is read later": """inout c: i32[8] out y: i32[8] in x: i32[8]
+for i<8: c[i] += x[i]
+for i<8: y[i] = c[7-i]""",
+    "names that are words of the language": """inout map: i32[8] out get: i32[8] in let: i32[8] out zip: i32[8]
+for i<8: map[i] += let[i]
+for i<8: get[i] = map[7-i]
+for i<8: zip[i] = get[i] * let[i]""",
+    "an inout that steps write": """inout h: i32[9] in x: i32[8]
+seq t<8: h[t+1] = h[t] + x[t]""",
+    "parts that are read between writes": """in x: i32[8] out y: i32[8] out z: i32[8] temp t: i32[8]
+for i<4: t[i] = x[i]
+for i<4: y[i] = t[3-i]
+for i<4: t[i+4] = y[i]
+for i<4: y[i+4] = t[i+4]
+for i<8: z[i] = t[i]""",
+    "an accumulator of small floats": """in a: f16[5,6] in b: f16[6,7] inout c: f16[5,7]
+for i<5, j<7, k<6: c[i,j] += a[i,k]*b[k,j]""",
+    "a maximum in a narrow type": """in a: i8[5,6] in b: i8[6,7] out c: i8[5,7]
+for i<5, j<7, k<6: c[i,j] max= i32(a[i,k])*i32(b[k,j])""",
+    "integers among floats": """in a: i32[6] out c: f32[6] out e: f32[6]
+for i<6: c[i] = a[i]*2 + i*0.5
+for i<6: e[i] = select(i < a[i], i, a[i])""",
+}
+
+
 def comes_back(program: Program) -> Definition:
     raised = raise_program(program)
     assert str(normalise(raised)) == str(canonicalise(program)), str(raised)
@@ -90,6 +130,13 @@ def test_programs_of_several_statements_come_back(name: str) -> None:
 @pytest.mark.parametrize("name", WAS_WRONG)
 def test_programs_that_were_once_wrong_come_back(name: str) -> None:
     comes_back(parse(WAS_WRONG[name]))
+
+
+@pytest.mark.parametrize("name", HARD)
+def test_hard_programs_come_back_and_agree(name: str) -> None:
+    program = parse(HARD[name])
+    verify(program)
+    agrees(program, comes_back(program), {size.name: 4 for size in program.sizes})
 
 
 @pytest.mark.parametrize("name", GRAPHS)
