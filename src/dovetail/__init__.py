@@ -2,11 +2,15 @@
 
 The public names below are loaded on first use, so that ``import dovetail`` stays cheap:
 
-    program      text                           -> Program
+    program      text                           -> Program, loops and arithmetic
+    definition   text                           -> Definition, a term of the functional language
+    functional   the module in which definitions are written in Python
+    Rule         a rewrite rule of your own
     load_target  name of a target, or its file  -> Target
     mappings     program, target                -> fits and misfits
     compile      program or definition, target  -> Kernel, a callable over arrays
-    verify       program, target                -> every element it computes, compared with the reference
+    verify       program or definition, target  -> every element it computes, compared with the reference
+    explore      program or definition, target  -> the fastest that rules make of it, and how it follows
 """
 
 import importlib
@@ -14,14 +18,31 @@ from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
 
-__all__ = ["__version__", "compile", "load_target", "mappings", "program", "verify"]
+__all__ = [
+    "Rule",
+    "__version__",
+    "compile",
+    "definition",
+    "explore",
+    "functional",
+    "load_target",
+    "mappings",
+    "program",
+    "verify",
+]
 
 if TYPE_CHECKING:
-    from dovetail.pipeline import compile, mappings, program, verify
+    from dovetail.frontends import functional
+    from dovetail.pipeline import compile, definition, explore, mappings, program, verify
+    from dovetail.rewrite.rule import Rule
     from dovetail.targets.load import load_target
 else:
     _HOME = {
+        "Rule": "dovetail.rewrite.rule",
         "compile": "dovetail.pipeline",
+        "definition": "dovetail.pipeline",
+        "explore": "dovetail.pipeline",
+        "functional": "dovetail.frontends.functional",
         "load_target": "dovetail.targets.load",
         "mappings": "dovetail.pipeline",
         "program": "dovetail.pipeline",
@@ -32,7 +53,8 @@ else:
         """Load a public name from its module and keep it (PEP 562)."""
         if name not in _HOME:
             raise AttributeError(f"module 'dovetail' has no attribute '{name}'; it has: {', '.join(__all__)}")
-        value = getattr(importlib.import_module(_HOME[name]), name)
+        home = importlib.import_module(_HOME[name])
+        value = home if _HOME[name].endswith(f".{name}") else getattr(home, name)
         globals()[name] = value
         return value
 

@@ -54,15 +54,19 @@ class Algorithm:
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """What the user allows, ``relaxed`` rules and ``rules`` of their own; or the ``algorithm`` that they want."""
+    """What the user allows, ``relaxed`` rules and ``rules`` of their own; or the ``algorithm`` that they want.
+
+    ``finite``: data will be refused that is not, so that zeros may stand where a program has no point.
+    """
 
     relaxed: bool = False
     rules: tuple[Rule, ...] = ()
     algorithm: str = ""
+    finite: bool = False
 
     @property
     def text(self) -> str:
-        return f"{self.relaxed} {self.algorithm} {sha256(repr(self.rules).encode()).hexdigest()}"
+        return f"{self.relaxed} {self.finite} {self.algorithm} {sha256(repr(self.rules).encode()).hexdigest()}"
 
 
 def chosen(program: Program, shelf: Shelf, threads: int, wishes: Wishes, estimate: Estimate) -> Algorithm:
@@ -85,15 +89,16 @@ def _choose(program: Program, wishes: Wishes, estimate: Estimate) -> dict[str, s
     """Rules are loaded when a program has something for them."""
     module = import_module("dovetail.rewrite.forms")
     if wishes.algorithm:
-        choice: Choice = module.named(program, wishes.algorithm, wishes.relaxed, wishes.rules)
+        choice: Choice = module.named(program, wishes.algorithm, wishes.relaxed, wishes.rules, wishes.finite)
     else:
-        choice = module.choose(program, estimate, wishes.relaxed, wishes.rules)
+        choice = module.choose(program, estimate, wishes.relaxed, wishes.rules, wishes.finite)
     form = choice.form
+    lines = [f"{name}: {cost:,.0f} cycles estimated" for name, cost in choice.costs]
     return {
         "name": form.name,
         "kind": form.kind,
         "program": "" if form.name == DIRECT else str(form.program),
-        "costs": "\n".join(f"{name}: {cost:,.0f} cycles estimated" for name, cost in choice.costs) or "as asked for",
+        "costs": "as asked for" if wishes.algorithm else "\n".join(lines),
         "derivation": str(form.derivation or ""),
         "error": form.error,
     }

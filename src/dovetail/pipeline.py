@@ -70,6 +70,13 @@ def program(text: str, name: str = "program", limits: Limits = DEFAULT_LIMITS) -
     return parsed
 
 
+def definition(text: str, name: str = "definition") -> Definition:
+    """The term that ``text`` defines, parsed and type-checked: ``def f(x: f32[8]) -> y = map(exp, x)``."""
+    parsed: Definition = import_module("dovetail.ir.functional.text").parse_definition(text, name)
+    import_module("dovetail.ir.functional.infer").check(parsed)
+    return parsed
+
+
 def mappings(
     program: Program,
     target: str | Path | Target = "host",
@@ -185,6 +192,7 @@ def _algorithm(
         wishes = replace(wishes, algorithm=plan.form or DIRECT)
     elif target.llvm is not None and _is_small(program) and not (wishes.rules or wishes.algorithm):
         return Algorithm(program)  # not worth a question
+    wishes = replace(wishes, finite=target.llvm is None)
     return chosen(program, Shelf(store, program, target), threads, wishes, _estimate(target, threads))
 
 
@@ -239,7 +247,7 @@ def _simulated(
 ) -> SimulatedKernel:
     """The simulator is loaded when it is first used: it takes as long to load as all that a processor needs."""
     kernel: SimulatedKernel = import_module("dovetail.simulated.kernel").SimulatedKernel(form.program, target, plan)
-    kernel.form = str(form)
+    kernel.form, kernel.finite = str(form), form.name != DIRECT
     kernel.bind(constants or {})
     return kernel
 

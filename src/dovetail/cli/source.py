@@ -29,25 +29,17 @@ def read_program(path: str | None, text: str | None) -> Program:
 
 def read_source(path: str | None, text: str | None) -> Program | Definition:
     """The program, or the one definition of a term (``def f(x: f32[8]) -> y = ...``), in a file or in ``text``."""
-    from dovetail.pipeline import program
+    from dovetail.pipeline import definition, program
 
     found, name = _text(path, text)
-    return _definition(found, name) if _DEFINITION.match(found) else program(found, name)
+    return definition(found, name) if _DEFINITION.match(found) else program(found, name)
 
 
 def _normalised(text: str, name: str) -> Program:
     from dovetail.ir.functional.normalise import normalise
+    from dovetail.pipeline import definition
 
-    return normalise(_definition(text, name))
-
-
-def _definition(text: str, name: str) -> Definition:
-    from dovetail.ir.functional.infer import check
-    from dovetail.ir.functional.text import parse_definition
-
-    definition = parse_definition(text, name)
-    check(definition)
-    return definition
+    return normalise(definition(text, name))
 
 
 def stem(path: str | None) -> str:

@@ -52,7 +52,8 @@ def explored(
         source, orders = in_usual_order(source)
         source = raise_program(source)
     limits = replace(DEFAULT_EXPLORE_LIMITS, seconds=seconds)
-    return explore(source, explored_rules(relaxed, rules), _Costs(estimate, orders), limits)
+    allowed = frozenset({"finite"} if relaxed else ())
+    return explore(source, explored_rules(relaxed, rules), _Costs(estimate, orders), limits, allowed)
 
 
 def explored_rules(relaxed: bool = False, rules: tuple[Rule, ...] = ()) -> tuple[Rule, ...]:
