@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dovetail.ir.functional.term import Call, Lambda, Literal, Pattern, Scalar, Term, Var, free_names
+from dovetail.ir.functional.term import Call, Lambda, Literal, Pattern, Places, Scalar, Term, Var, free_names, walk
 from dovetail.rewrite.build import applied
 
 ASSOCIATIVE = frozenset({"add", "mul", "max", "min", "and", "or", "xor"})
@@ -49,6 +49,22 @@ def bilinear(function: Term) -> bool:
     """Whether a function of two values is linear in each."""
     body = applied(function, (Var("%a"), Var("%b"))) if _takes(function, 2) else None
     return body is not None and _product(body, "%a", "%b")
+
+
+def total(term: Term) -> bool:
+    """Whether nothing is left out that was there: no ``none``, and no place that a condition keeps away."""
+    return not any(_leaves_out(part) for part in walk(term))
+
+
+def _leaves_out(term: Term) -> bool:
+    match term:
+        case Literal(value):
+            return value is None
+        case Pattern("view", (Places() as places,), _):
+            return bool(places.where)
+        case Pattern("scatter", _, _):
+            return True
+    return False
 
 
 def strict(function: Term) -> bool:

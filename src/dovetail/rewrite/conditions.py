@@ -158,6 +158,10 @@ def _are_different(facts: Facts, first: str, second: str) -> bool:
     return not same(facts.term(first), facts.term(second))
 
 
+def _may_be_filled(facts: Facts, name: str, factor: str) -> bool:
+    return "finite" in facts.allowed or algebra.total(facts.term(name)) or _is_integer(facts, factor)
+
+
 PREDICATES = {
     row.name: row
     for row in (
@@ -188,6 +192,12 @@ PREDICATES = {
         Predicate("float", 1, _is_float, "its numbers are floats"),
         Predicate("integer", 1, _is_integer, "its numbers are integers"),
         Predicate("different", 2, _are_different, "they are not the same term"),
+        Predicate(
+            "filled",
+            2,
+            _may_be_filled,
+            "the first leaves nothing out, or zeros may stand there: the second, which they meet, is finite",
+        ),
         Predicate("finite", 0, lambda facts: "finite" in facts.allowed, "the user says: no infinities and no NaN"),
     )
 }

@@ -52,13 +52,15 @@ class Choice:
     costs: tuple[tuple[str, float], ...]
 
 
-def choose(program: Program, estimate: Estimate, relaxed: bool = False, rules: tuple[Rule, ...] = ()) -> Choice:
+def choose(
+    program: Program, estimate: Estimate, relaxed: bool = False, rules: tuple[Rule, ...] = (), finite: bool = False
+) -> Choice:
     """The form of ``program`` that costs least."""
     best = Form(DIRECT, program)
     if not rules and not has_windows(program):
         return Choice(best, ())
     costs: dict[str, float] = {}
-    for form in forms(program, relaxed, rules):
+    for form in forms(program, relaxed, rules, finite):
         if not costs:
             costs[DIRECT] = lowest = estimate(program)
         costs[form.name] = estimate(form.program)
@@ -67,7 +69,9 @@ def choose(program: Program, estimate: Estimate, relaxed: bool = False, rules: t
     return Choice(best, tuple(costs.items()))
 
 
-def named(program: Program, name: str, relaxed: bool = False, rules: tuple[Rule, ...] = ()) -> Choice:
+def named(
+    program: Program, name: str, relaxed: bool = False, rules: tuple[Rule, ...] = (), finite: bool = False
+) -> Choice:
     """The form of ``program`` that a rule gives; a RewriteError where it gives none."""
     known = [rule for rule in (*CONVOLUTION, *rules) if rule.name == name]
     if not known:
@@ -76,21 +80,28 @@ def named(program: Program, name: str, relaxed: bool = False, rules: tuple[Rule,
     if known[0].kind == "relaxed" and not relaxed:
         why = f"it rounds otherwise: {known[0].error}"
         raise RewriteError(f"algorithm '{name}' is relaxed", why=why, hint="allow it: relaxed=True, --relaxed")
-    found = next((form for form in forms(program, relaxed, rules) if form.name == name), None)
+    found = next((form for form in forms(program, relaxed, rules, finite) if form.name == name), None)
     if found is None:
         raise RewriteError(f"the program has no form '{name}'", why=f"{known[0].doc or known[0].before}", hint=DIRECT)
     return Choice(found, ())
 
 
-def forms(program: Program, relaxed: bool = False, rules: tuple[Rule, ...] = ()) -> Iterator[Form]:
-    """Every other form of ``program`` that a rule gives."""
+def forms(
+    program: Program, relaxed: bool = False, rules: tuple[Rule, ...] = (), finite: bool = False
+) -> Iterator[Form]:
+    """Every other form of ``program`` that a rule gives.
+
+    Forms that put zeros where the program has no point are the same for ``finite`` data alone, which ``relaxed`` takes
+    for granted.
+    """
+    allowed = frozenset({"finite"}) if relaxed or finite else frozenset()
     wanted = [rule for rule in (*CONVOLUTION, *rules) if relaxed or rule.kind != "relaxed"]
     if not wanted or any(_is_indirect(statement) for statement in program.statements):
         return
     turned, orders = in_usual_order(program)
     definition = raise_program(turned)
     for rule in wanted:
-        derivation = _derived(definition, rule)
+        derivation = _derived(definition, rule, allowed)
         if derivation is not None:
             made = restored(plain_copies(normalise(derivation.end, typed=True)), orders)
             yield Form(rule.name, made, derivation, rule.error)
@@ -101,9 +112,9 @@ def _is_indirect(statement: Statement) -> bool:
     return any(index.is_indirect for access in accesses for index in access.indices)
 
 
-def _derived(definition: Definition, rule: Rule) -> Derivation | None:
+def _derived(definition: Definition, rule: Rule, allowed: frozenset[str]) -> Derivation | None:
     """The rule wherever it fires first, outermost first; None where it does not fire."""
-    found = next(everywhere(definition, rule), None)
+    found = next(everywhere(definition, rule, allowed), None)
     if found is None:
         return None
     step = Step(rule.name, rule.kind, found.at, found.before, found.after, found.whole.term, found.chosen)

@@ -45,6 +45,8 @@ class SimulatedKernel:
     threads: int = 1
     form: str = ""
     """Which algorithm it is, and what others would cost."""
+    finite: bool = False
+    """Whether the algorithm puts zeros where the program has no point."""
     known: dict[tuple[int, ...], Specialised] = field(default_factory=dict, repr=False)
     """By the values of all run-time sizes."""
     used: Specialised | None = field(default=None, repr=False)
@@ -179,11 +181,12 @@ class SimulatedKernel:
 
     def _check_finite(self, use: Specialised, values: Mapping[str, Array]) -> None:
         """Zeros of a padding add nothing to what they are multiplied with, unless that is infinite or no number."""
-        for name in sorted(use.finite):
+        floats = {t.name for t in use.program.inputs if t.dtype.is_float} if self.finite else frozenset[str]()
+        for name in sorted(use.finite | floats):
             if not np.isfinite(values[name].astype(np.float64)).all():
                 raise CallError(
                     f"argument '{name}' holds infinities or NaN",
-                    why="the plan pads with zeros, and 0 * inf would be NaN where the program has no point",
+                    why="the plan or the algorithm pads with zeros, and 0 * inf would be NaN where the program has no point",
                     hint="a plan whose tiles have one iteration along the padded loops, or finite values",
                 )
 

@@ -73,7 +73,22 @@ def test_a_convolution_of_3_by_3_has_three_other_forms_that_compute_the_same(tex
 
 
 def test_relaxed_forms_are_given_only_to_those_who_allow_them() -> None:
-    assert [form.name for form in forms(parse(PADDED))] == ["im2col"]
+    assert [form.name for form in forms(parse(FOLLOWED))] == ["im2col"]
+
+
+def test_zeros_stand_where_there_is_no_point_only_for_finite_data_and_integers() -> None:
+    assert [form.name for form in forms(parse(PADDED))] == []
+    assert [form.name for form in forms(parse(PADDED), finite=True)] == ["im2col"]
+    assert [form.name for form in forms(parse(PADDED.replace("f32", "i32")))] == ["im2col"]
+
+
+def test_an_infinite_weight_meets_no_zero_that_was_put_there() -> None:
+    program = parse(FOLLOWED)
+    arrays = inputs(program)
+    arrays["w"][3, 2, 0, 0] = np.inf
+    wanted = evaluate(program, arrays)["y"]
+    (form,) = forms(program)
+    assert np.array_equal(evaluate(form.program, arrays)["y"], wanted, equal_nan=True)
 
 
 def test_windows_in_steps_have_no_winograd_form() -> None:

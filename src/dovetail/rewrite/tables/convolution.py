@@ -35,7 +35,7 @@ def im2col() -> Rule:
         _convolution("?r", "?sr", "?s", "?sc"),
         rf"let all = map(\im -> {stored}, ?x) in map(\cols -> {_filtered(seen)}, all)",
         types=("w: ?t[?k, ?r, ?s, ?c]", "result: ?y[?n, ?k, ?p, ?q]"),
-        when=("bilinear(?b)", "scalar(?t)"),
+        when=("bilinear(?b)", "scalar(?t)", "filled(?g, ?w)"),
         kind="reassociating",
         doc="The windows are stored side by side, zero where there is no image: a product of matrices is left.",
     )
