@@ -186,7 +186,7 @@ class SimulatedKernel:
             if not np.isfinite(values[name].astype(np.float64)).all():
                 raise CallError(
                     f"argument '{name}' holds infinities or NaN",
-                    why="the plan or the algorithm pads with zeros, and 0 * inf would be NaN where the program has no point",
+                    why="zeros stand where the program has no point, and 0 * inf would be NaN",
                     hint="a plan whose tiles have one iteration along the padded loops, or finite values",
                 )
 
