@@ -60,11 +60,11 @@ def inputs(program: Program, seed: int = 0) -> dict[str, np.ndarray]:
 def test_a_convolution_of_3_by_3_has_three_other_forms_that_compute_the_same(text: str) -> None:
     program = parse(text)
     arrays = inputs(program)
-    wanted = evaluate(program, arrays)["y"]
+    wanted = np.asarray(evaluate(program, arrays)["y"], np.float64)
     found = {form.name: form for form in forms(program, relaxed=True)}
     assert set(found) == {"im2col", *WINOGRAD}
     for name, form in found.items():
-        got = evaluate(form.program, arrays)["y"]
+        got = np.asarray(evaluate(form.program, arrays)["y"], np.float64)
         largest = evaluate(program, {name: np.abs(array) for name, array in arrays.items()})["y"].max()
         allowed = 0.0 if name in ("im2col", "winograd-2x2") else 2e-6 * largest
         assert np.abs(got - wanted).max() <= allowed, name
@@ -86,7 +86,7 @@ def test_an_infinite_weight_meets_no_zero_that_was_put_there() -> None:
     program = parse(FOLLOWED)
     arrays = inputs(program)
     arrays["w"][3, 2, 0, 0] = np.inf
-    wanted = evaluate(program, arrays)["y"]
+    wanted = np.asarray(evaluate(program, arrays)["y"], np.float64)
     (form,) = forms(program)
     assert np.array_equal(evaluate(form.program, arrays)["y"], wanted, equal_nan=True)
 
