@@ -3,8 +3,11 @@
 import os
 
 import pytest
+from hypothesis import settings
 
 os.environ["DOVETAIL_CACHE"] = "off"
+settings.register_profile("same every time", derandomize=True, database=None, deadline=None)
+settings.load_profile("same every time")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

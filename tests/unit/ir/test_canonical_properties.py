@@ -25,15 +25,19 @@ INT = DTYPES["i64"]
 
 @st.composite
 def indices(draw: st.DrawFn, loops: tuple[Loop, ...]) -> Index:
-    """A sum of loops, at most 3 + 2*3 + 2, or a quotient or remainder of a plain sum of them."""
+    """A sum of loops, at most 3 + 2*3 + 2, or a quotient or remainder of a plain sum of them.
+
+    Not ``(2*i) % 3``, which may keep more than one form.
+    """
     if not loops:
         return constant(draw(st.integers(0, 3)))
     first, second = (variable(draw(st.sampled_from(loops)).name) for _ in range(2))
     shape = draw(st.integers(0, 7))
+    plain = first if first == second else first + second * draw(st.integers(0, 1))
     if shape == 0:
-        return (first + second * draw(st.integers(0, 1))) // draw(st.integers(2, 4))
+        return plain // draw(st.integers(2, 4))
     if shape == 1:
-        return (first + second * draw(st.integers(0, 1))) % draw(st.integers(2, 4))
+        return plain % draw(st.integers(2, 4))
     return first + second * draw(st.integers(0, 2)) + draw(st.integers(0, 2))
 
 
