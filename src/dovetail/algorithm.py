@@ -63,10 +63,13 @@ class Wishes:
     rules: tuple[Rule, ...] = ()
     algorithm: str = ""
     finite: bool = False
+    given: Definition | None = None
+    """What the user wrote, where that was a definition: their own rules are about that."""
 
     @property
     def text(self) -> str:
-        return f"{self.relaxed} {self.finite} {self.algorithm} {sha256(repr(self.rules).encode()).hexdigest()}"
+        own = f"{self.rules!r} {self.given if self.rules else ''}"
+        return f"{self.relaxed} {self.finite} {self.algorithm} {sha256(own.encode()).hexdigest()}"
 
 
 def chosen(program: Program, shelf: Shelf, threads: int, wishes: Wishes, estimate: Estimate) -> Algorithm:
@@ -88,10 +91,11 @@ def explored(source: Program | Definition, wishes: Wishes, estimate: Estimate, s
 def _choose(program: Program, wishes: Wishes, estimate: Estimate) -> dict[str, str]:
     """Rules are loaded when a program has something for them."""
     module = import_module("dovetail.rewrite.forms")
+    allowed = wishes.relaxed, wishes.rules, wishes.finite, wishes.given
     if wishes.algorithm:
-        choice: Choice = module.named(program, wishes.algorithm, wishes.relaxed, wishes.rules, wishes.finite)
+        choice: Choice = module.named(program, wishes.algorithm, *allowed)
     else:
-        choice = module.choose(program, estimate, wishes.relaxed, wishes.rules, wishes.finite)
+        choice = module.choose(program, estimate, *allowed)
     form = choice.form
     lines = [f"{name}: {cost:,.0f} cycles estimated" for name, cost in choice.costs]
     return {

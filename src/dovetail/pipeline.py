@@ -128,6 +128,7 @@ def compile_chosen(
         if machine.llvm is None and plan is None and wishes == Wishes():
             derived = _derived(program, machine, constants)
             return derived, Algorithm(derived.program)
+        wishes = replace(wishes, given=program)
         program = _normalised(program)
     store = open_cache() if cache else None
     if machine.llvm is None:
@@ -160,7 +161,9 @@ def choose(
 ) -> Algorithm:
     """The algorithm that ``compile`` takes for ``program``: itself, or what a rule makes of it."""
     machine = _target(target)
-    program = _normalised(program) if isinstance(program, Definition) else program
+    if isinstance(program, Definition):
+        wishes = replace(wishes, given=program)
+        program = _normalised(program)
     count = 1 if machine.llvm is None else _threads(threads, machine)
     store = open_cache() if cache else None
     return _algorithm(program, machine, count, store, wishes, plan)

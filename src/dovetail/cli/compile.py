@@ -22,7 +22,7 @@ from dovetail.cli.options import (
     wishes_of,
 )
 from dovetail.cli.screen import heading, milliseconds, note, say, show_table
-from dovetail.cli.source import read_program, stem
+from dovetail.cli.source import read_given, stem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -64,10 +64,10 @@ def compile_verb(
     from dovetail.targets.host import missing_features
     from dovetail.targets.load import load_target
 
-    program = read_program(path, text)
+    program, given = read_given(path, text)
     machine = load_target(target)
     plan = read_plan(plan_file) if plan_file else None
-    wishes = wishes_of(relaxed, rules, algorithm)
+    wishes = wishes_of(relaxed, rules, algorithm, given)
     if machine.llvm is None:
         kinds = emit or ("plan,nest" if output else "")
         _compile_simulated(program, machine, wishes, plan, output or stem(path), kinds)

@@ -11,6 +11,7 @@ from dovetail.base.errors import DovetailError, PlanError
 
 if TYPE_CHECKING:
     from dovetail.algorithm import Wishes
+    from dovetail.ir.functional.term import Definition
     from dovetail.ir.plan import Plan
     from dovetail.rewrite.rule import Rule
 
@@ -51,11 +52,11 @@ def read_plan(path: str) -> Plan:
         raise PlanError(f"the plan '{path}' cannot be read", why=str(problem)) from None
 
 
-def wishes_of(relaxed: bool, rules: str | None, algorithm: str) -> Wishes:
-    """What --relaxed, --rules and --algorithm say."""
+def wishes_of(relaxed: bool, rules: str | None, algorithm: str, given: Definition | None = None) -> Wishes:
+    """What --relaxed, --rules and --algorithm say of a program that was ``given`` as a definition, perhaps."""
     from dovetail.algorithm import Wishes
 
-    return Wishes(relaxed, own_rules(rules), algorithm)
+    return Wishes(relaxed, own_rules(rules), algorithm, given=given)
 
 
 def own_rules(path: str | None) -> tuple[Rule, ...]:

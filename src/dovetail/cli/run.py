@@ -23,7 +23,7 @@ from dovetail.cli.options import (
 )
 from dovetail.cli.screen import heading, milliseconds, say, show_table
 from dovetail.cli.simulate import show_cycles
-from dovetail.cli.source import read_program
+from dovetail.cli.source import read_given
 from dovetail.cli.timing import latency
 
 if TYPE_CHECKING:
@@ -76,12 +76,12 @@ def run(
     from dovetail.pipeline import compile_chosen
     from dovetail.runtime.kernel import Kernel
 
-    program = read_program(path, text)
+    program, given = read_given(path, text)
     files = pairs(outputs, "--output")
     _check_outputs(program, files)
     arrays, sizes = gather(program, pairs(inputs, "--input"), numbers(size), seed)
     constants = {t.name: arrays[t.name] for t in program.inputs if t.role is Role.CONST}
-    kernel, form = compile_chosen(program, target, threads, wishes_of(relaxed, rules, algorithm), constants)
+    kernel, form = compile_chosen(program, target, threads, wishes_of(relaxed, rules, algorithm, given), constants)
     results = call(kernel, arrays, sizes)
     if isinstance(kernel, Kernel):
         _show_latency(kernel, sizes, latency(lambda: call(kernel, arrays, sizes)))

@@ -24,7 +24,7 @@ from dovetail.cli.options import (
     wishes_of,
 )
 from dovetail.cli.screen import say, show_json
-from dovetail.cli.source import read_program
+from dovetail.cli.source import read_given
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -88,14 +88,14 @@ def simulate_verb(
     from dovetail.simulated.kernel import SimulatedKernel
 
     machine = simulated_machine(target)
-    program = read_program(path, text)
+    program, given = read_given(path, text)
     sizes = bind(program, {}, numbers(size))
     if search and plan_file:
         raise PlanError("a plan is given, and one is to be searched for", hint="--plan FILE or --search SECONDS")
     plan = read_plan(plan_file) if plan_file else None
-    form = choose(program, machine, None, wishes_of(relaxed, rules, algorithm), plan)
+    form = choose(program, machine, None, wishes_of(relaxed, rules, algorithm, given), plan)
     plan = _searched(form.program, machine, sizes, search) if search else plan
-    kernel = SimulatedKernel(form.program, machine, plan, form=str(form))
+    kernel = SimulatedKernel(form.program, machine, plan, form=str(form), finite=not form.is_direct)
     kernel.at(sizes)
     if save_plan is not None:
         _write_plan(kernel, form, save_plan)

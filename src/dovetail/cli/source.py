@@ -21,10 +21,15 @@ _DEFINITION = re.compile(r"(?:\s+|#[^\n]*|size\s+\w+\s+in\s+\d+\s*\.\.\s*\d+)*de
 
 def read_program(path: str | None, text: str | None) -> Program:
     """The program in the file ``path`` ("-": standard input), or in ``text``; of a term, the one it stands for."""
-    from dovetail.pipeline import program
+    return read_given(path, text)[0]
 
-    found, name = _text(path, text)
-    return _normalised(found, name) if _DEFINITION.match(found) else program(found, name)
+
+def read_given(path: str | None, text: str | None) -> tuple[Program, Definition | None]:
+    """The program, and the definition that it stands for where one was given."""
+    from dovetail.ir.functional.term import Definition
+
+    source = read_source(path, text)
+    return (_normalised(source), source) if isinstance(source, Definition) else (source, None)
 
 
 def read_source(path: str | None, text: str | None) -> Program | Definition:
@@ -35,11 +40,10 @@ def read_source(path: str | None, text: str | None) -> Program | Definition:
     return definition(found, name) if _DEFINITION.match(found) else program(found, name)
 
 
-def _normalised(text: str, name: str) -> Program:
+def _normalised(definition: Definition) -> Program:
     from dovetail.ir.functional.normalise import normalise
-    from dovetail.pipeline import definition
 
-    return normalise(definition(text, name))
+    return normalise(definition)
 
 
 def stem(path: str | None) -> str:

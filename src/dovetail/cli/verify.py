@@ -23,7 +23,7 @@ from dovetail.cli.options import (
 )
 from dovetail.cli.run import call
 from dovetail.cli.screen import heading, note, say, show_json, show_table
-from dovetail.cli.source import read_program
+from dovetail.cli.source import read_given
 
 if TYPE_CHECKING:
     from dovetail.algorithm import Algorithm
@@ -67,8 +67,8 @@ def verify(
     from dovetail.cli.inputs import gather
     from dovetail.pipeline import compared, compile_chosen
 
-    program = read_program(path, text)
-    kernel, form = compile_chosen(program, target, threads, wishes_of(relaxed, rules, algorithm))
+    program, given = read_given(path, text)
+    kernel, form = compile_chosen(program, target, threads, wishes_of(relaxed, rules, algorithm, given))
     found: list[tuple[dict[str, int], Comparison]] = []
     for chosen in _choices(program, numbers(size)):
         arrays, sizes = gather(program, {}, chosen, seed)

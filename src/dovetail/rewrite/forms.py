@@ -53,14 +53,19 @@ class Choice:
 
 
 def choose(
-    program: Program, estimate: Estimate, relaxed: bool = False, rules: tuple[Rule, ...] = (), finite: bool = False
+    program: Program,
+    estimate: Estimate,
+    relaxed: bool = False,
+    rules: tuple[Rule, ...] = (),
+    finite: bool = False,
+    given: Definition | None = None,
 ) -> Choice:
-    """The form of ``program`` that costs least."""
+    """The form of ``program`` that costs least; see ``forms``."""
     best = Form(DIRECT, program)
     if not rules and not has_windows(program):
         return Choice(best, ())
     costs: dict[str, float] = {}
-    for form in forms(program, relaxed, rules, finite):
+    for form in forms(program, relaxed, rules, finite, given):
         if not costs:
             costs[DIRECT] = lowest = estimate(program)
         costs[form.name] = estimate(form.program)
@@ -70,7 +75,12 @@ def choose(
 
 
 def named(
-    program: Program, name: str, relaxed: bool = False, rules: tuple[Rule, ...] = (), finite: bool = False
+    program: Program,
+    name: str,
+    relaxed: bool = False,
+    rules: tuple[Rule, ...] = (),
+    finite: bool = False,
+    given: Definition | None = None,
 ) -> Choice:
     """The form of ``program`` that a rule gives; a RewriteError where it gives none."""
     known = [rule for rule in (*CONVOLUTION, *rules) if rule.name == name]
@@ -80,19 +90,23 @@ def named(
     if known[0].kind == "relaxed" and not relaxed:
         why = f"it rounds otherwise: {known[0].error}"
         raise RewriteError(f"algorithm '{name}' is relaxed", why=why, hint="allow it: relaxed=True, --relaxed")
-    found = next((form for form in forms(program, relaxed, rules, finite) if form.name == name), None)
+    found = next((form for form in forms(program, relaxed, rules, finite, given) if form.name == name), None)
     if found is None:
         raise RewriteError(f"the program has no form '{name}'", why=f"{known[0].doc or known[0].before}", hint=DIRECT)
     return Choice(found, ())
 
 
 def forms(
-    program: Program, relaxed: bool = False, rules: tuple[Rule, ...] = (), finite: bool = False
+    program: Program,
+    relaxed: bool = False,
+    rules: tuple[Rule, ...] = (),
+    finite: bool = False,
+    given: Definition | None = None,
 ) -> Iterator[Form]:
     """Every other form of ``program`` that a rule gives.
 
-    Forms that put zeros where the program has no point are the same for ``finite`` data alone, which ``relaxed`` takes
-    for granted.
+    Rules see the term that the program raises to; those of the user the definition as it was ``given``. Forms that put
+    zeros where the program has no point are the same for ``finite`` data alone, which ``relaxed`` takes for granted.
     """
     allowed = frozenset({"finite"}) if relaxed or finite else frozenset()
     wanted = [rule for rule in (*CONVOLUTION, *rules) if relaxed or rule.kind != "relaxed"]
@@ -101,10 +115,11 @@ def forms(
     turned, orders = in_usual_order(program)
     definition = raise_program(turned)
     for rule in wanted:
-        derivation = _derived(definition, rule, allowed)
+        as_given = given if rule in rules else None
+        derivation = _derived(as_given or definition, rule, allowed)
         if derivation is not None:
-            made = restored(plain_copies(normalise(derivation.end, typed=True)), orders)
-            yield Form(rule.name, made, derivation, rule.error)
+            made = plain_copies(normalise(derivation.end, typed=True))
+            yield Form(rule.name, made if as_given else restored(made, orders), derivation, rule.error)
 
 
 def _is_indirect(statement: Statement) -> bool:
