@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dovetail.compare import compare, inexact_function, tile_classes
+from dovetail.compare import Relaxation, compare, inexact_function, relaxation_of, tile_classes
 from dovetail.ir.parse import parse
 from dovetail.ir.plan import Leaf, Plan, Tile
 
@@ -61,3 +61,27 @@ def test_rounding_is_allowed_only_after_an_inexact_function() -> None:
 @pytest.mark.parametrize("literal", ["0.5", "1.25"])
 def test_a_fraction_is_inexact(literal: str) -> None:
     assert inexact_function(parse(f"in x: f32[4] out y: f32[4] for i<4: y[i] = x[i] * {literal}")) == literal
+
+
+def test_a_relaxed_rule_allows_what_it_states_and_no_more() -> None:
+    program = parse("in x: f32[4] in z: f32[4] out y: f32[4] for i<4: y[i] = x[i] - z[i] * (-3)")
+    x, z = np.array([1, -2, 3, 4], np.float32), np.array([4, 1, -1, -2], np.float32)
+    relaxation = relaxation_of("fast", "8 * eps * the largest sum", program, {"x": x, "z": z}, {})
+    assert relaxation.sums == {"y": 13.0}  # |1| + |4| * 3
+    allowed = relaxation.allowed("y", 2.0**-24)
+    assert allowed == 8 * 2.0**-24 * 13
+    wanted = x + 3 * z
+    plan = Plan((Leaf(0),))
+    for off, agrees in ((0.9 * allowed, True), (1.5 * allowed, False)):
+        near = wanted.astype(np.float64) + np.array([0, 0, off, 0])
+        found = compare(program, plan, {}, {"y": near}, {"y": wanted}, relaxation=relaxation)
+        assert found.agrees is agrees
+    assert "fast is relaxed: error at most 8 * eps * the largest sum" in found.stated
+
+
+@pytest.mark.parametrize(
+    ("error", "allowed"),
+    [("16 * eps * sum(|x|)", 2.0**-18), ("at most 2e-3 of the sum", 0.004), ("one more rounding", 2.0**-22)],
+)
+def test_a_stated_error_is_in_roundings_or_a_part_of_the_sum(error: str, allowed: float) -> None:
+    assert Relaxation("fast", error, {"y": 2.0}).allowed("y", 2.0**-23) == pytest.approx(allowed)
