@@ -261,10 +261,10 @@ def _put_into(known: _Tabled, number: int, writer: int) -> _Tabled | None:
     program = known.program
     statement, inner = program.statements[number], program.statements[writer]
     table, read = _factors(statement)
-    if not all(len(i.terms) == 1 and not i.const and i.terms[0][1] == 1 for i in inner.out.indices):
+    values = _found_at(inner.out, read)
+    if values is None:
         return None
     taken = {loop.name for loop in statement.loops} | {t.name for t in program.tensors}
-    values = {str(i.terms[0][0]): at for i, at in zip(inner.out.indices, read.indices, strict=True)}
     own = tuple(loop for loop in inner.loops if loop.name not in values)
     names = {loop.name: _unused(f"e{n}", taken) for n, loop in enumerate(own)}
     values |= {old: variable(new) for old, new in names.items()}
@@ -281,6 +281,20 @@ def _put_into(known: _Tabled, number: int, writer: int) -> _Tabled | None:
         return None
     new = replace(new, value=Apply("mul", (Read(table), Read(moved.substitute(values)))))
     return replace(known, program=_without(program, writer, number, new))
+
+
+def _found_at(out: Access, read: Access) -> dict[str, Index] | None:
+    """The loops that write an element, in terms of where it is read; None where they do not follow from that."""
+    found: dict[str, Index] = {}
+    for index, at in zip(out.indices, read.indices, strict=True):
+        if index.is_constant:
+            if at != index:
+                return None
+        elif index == variable(str(index.terms[0][0])):
+            found[str(index.terms[0][0])] = at
+        else:
+            return None
+    return found
 
 
 def _with_product(

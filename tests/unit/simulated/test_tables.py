@@ -104,6 +104,16 @@ def test_what_no_instruction_does_stays() -> None:
     assert with_tables(program, lambda found, number: False) == (None, program)
 
 
+def test_dimensions_of_one_element_are_no_obstacle() -> None:
+    changes = (("xt: f64[6", "xt: f64[1,6"), ("xt[", "xt[0,"), (" v: f64[2", " v: f64[1,2"), (" v[", " v[0,"))
+    text = TILES
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    _, main = agreed(text)
+    assert len(main.statements) == 1
+
+
 def test_what_something_else_reads_is_not_put_into_another() -> None:
     text = TILES.replace("out y", "out kept: f64[2,2,8,3] out y") + "for a<2, i<2, l<8, c<3: kept[a,i,l,c] = v[a,i,l,c]"
     _, main = agreed(text)
