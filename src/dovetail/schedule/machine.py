@@ -54,6 +54,7 @@ class Machine:
     """How much of the time to fill each cache from the next one is not hidden behind arithmetic."""
     sustained: float = 0.65
     """How much of the bandwidth between two caches a stream beside arithmetic gets."""
+    sustained_seen: float = 0.85
     pages: int = 56
     """Pages whose addresses are remembered close by."""
     waiting: float = 0.4
@@ -111,6 +112,7 @@ class Machine:
             enter_cycles=self.enter_cycles_seen,
             scatter_cycles=self.lane_cycles,
             uneven=self.uneven_seen,
+            sustained=self.sustained_seen,
             shares=(*self.shares[:-1], self.share_kept),
         )
 

@@ -9,6 +9,7 @@ from dovetail.ir.parse import parse
 from dovetail.ir.plan import Tile
 from dovetail.ir.program import Program
 from dovetail.pipeline import compile
+from dovetail.rewrite.forms import forms
 from dovetail.schedule.ahead import split_ahead
 from dovetail.schedule.collapse import collapse
 from dovetail.schedule.default import default_plan
@@ -57,6 +58,17 @@ def test_two_units_are_faster_than_one_where_there_is_enough_to_do() -> None:
 @pytest.mark.parametrize("shape", [(64, 64, 56), (128, 128, 28), (256, 256, 14)])
 def test_windows_that_are_stored_first_cost_more_than_windows_in_place(shape: tuple[int, int, int]) -> None:
     assert estimate_cycles(conv(*shape), HOST, 2) < estimate_cycles(columns(*shape), HOST, 2)
+
+
+def test_forms_with_less_arithmetic_cost_less_until_their_constants_do_not_fit() -> None:
+    order = {}
+    for shape in ((64, 64, 56), (512, 512, 7)):
+        program = conv(*shape)
+        costs = {form.name: estimate_cycles(form.program, HOST, 2) for form in forms(program, relaxed=True)}
+        costs["direct"] = estimate_cycles(program, HOST, 2)
+        order[shape] = sorted(costs, key=lambda name: costs[name])
+    assert order[64, 64, 56] == ["winograd-4x4", "winograd-2x2", "direct", "im2col"]
+    assert order[512, 512, 7] == ["winograd-2x2", "direct", "im2col", "winograd-4x4"]
 
 
 def test_constants_that_do_not_fit_the_last_cache_cost_their_way() -> None:
