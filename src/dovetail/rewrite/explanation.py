@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from dovetail.base.errors import RewriteError
-from dovetail.ir.functional.term import Term, children, with_children
+from dovetail.ir.functional.term import Term, children
 from dovetail.rewrite.derivation import Step
 from dovetail.rewrite.rule import Rule
 from dovetail.rewrite.run import at_path
 from dovetail.rewrite.trees import label_of_tree, readable
-from dovetail.rewrite.typed import Path
+from dovetail.rewrite.typed import Path, with_part
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def explanation(start: Term, end: Term, links: Iterable[Link]) -> list[Explained
         forest.join(forest.number(link.before), forest.number(link.after), link)
     whole, steps = start, []
     for at, link in forest.way(first, last, ()):
-        before, whole = whole, _replaced(whole, at, link.after)
+        before, whole = whole, with_part(whole, at, link.after)
         steps.append(Explained(link, at, before, whole))
     assert whole == end
     return steps
@@ -161,11 +161,3 @@ class _Forest:
         other = self.alike.setdefault(key, number)
         if other != number:
             self.join(number, other, None)
-
-
-def _replaced(term: Term, path: Path, new: Term) -> Term:
-    if not path:
-        return new
-    inner = children(term)
-    part = _replaced(inner[path[0]], path[1:], new)
-    return with_children(term, (*inner[: path[0]], part, *inner[path[0] + 1 :]))

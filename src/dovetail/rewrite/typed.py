@@ -96,11 +96,11 @@ class Typed:
         depth = len(path)
         types = {place: kind for place, kind in self.types.items() if place[:depth] != path}
         types |= {(*path, *place): kind for place, kind in found.items()}
-        return Typed(_replaced(self.term, path, new), types, self.names, self.sizes)
+        return Typed(with_part(self.term, path, new), types, self.names, self.sizes)
 
     def supposed(self, path: Path, new: Term) -> Typed:
         """The term with another part of the same type at a place; whether it has it is seen later."""
-        return Typed(_replaced(self.term, path, new), None, self.names, self.sizes, self.kind)
+        return Typed(with_part(self.term, path, new), None, self.names, self.sizes, self.kind)
 
     def _inferred(self, term: Term, names: Mapping[str, Type], expected: Type | None) -> Mapping[Path, Type]:
         inference = Inference(self.sizes)
@@ -146,9 +146,10 @@ def _parts(term: Term, above: Path) -> Iterator[tuple[Path, Term]]:
         yield from _parts(child, (*above, step))
 
 
-def _replaced(term: Term, path: Path, new: Term) -> Term:
+def with_part(term: Term, path: Path, new: Term) -> Term:
+    """The term with another part at a place; nothing is renamed."""
     if not path:
         return new
     inner = children(term)
-    part = _replaced(inner[path[0]], path[1:], new)
+    part = with_part(inner[path[0]], path[1:], new)
     return with_children(term, (*inner[: path[0]], part, *inner[path[0] + 1 :]))
