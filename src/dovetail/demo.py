@@ -13,15 +13,15 @@ import numpy as np
 import numpy.typing as npt
 
 from dovetail import __version__
+from dovetail.algorithm import Wishes
 from dovetail.cli.screen import heading, milliseconds, percent, say, show_table
 from dovetail.cli.timing import Latency, latency
-from dovetail.compare import Comparison, compare
+from dovetail.compare import Comparison
 from dovetail.explain import summary
-from dovetail.ir.evaluate import evaluate
 from dovetail.ir.fill import fill
 from dovetail.ir.program import Role
 from dovetail.ir.work import work
-from dovetail.pipeline import compile, default_threads, program
+from dovetail.pipeline import compared, compile_chosen, default_threads, program
 from dovetail.runtime.kernel import Kernel
 from dovetail.runtime.peak import Peak, vectors_of
 from dovetail.schedule.collapse import collapse
@@ -150,18 +150,17 @@ def _run(example: Example, target: Target, threads: int) -> _Found:
     source = program(example.text, example.name)
     arrays = fill(source, 1, example.sizes)
     constants = {t.name: arrays[t.name] for t in source.inputs if t.role is Role.CONST}
-    kernel = compile(source, target, threads, constants=constants)
+    kernel, form = compile_chosen(source, target, threads, Wishes(), constants)
     assert isinstance(kernel, Kernel), "this machine is not simulated"
     given = [arrays[t.name] for t in source.inputs if t.name not in constants]
     result = kernel(*given, sizes=example.sizes or None)
     assert isinstance(result, np.ndarray)
     name = source.outputs[0].name
-    wanted = evaluate(source, arrays, example.sizes)
-    comparison = compare(source, kernel.plan, example.sizes, {name: result}, wanted)
+    comparison = compared(source, kernel, form, arrays, example.sizes, {name: result})
     ours = latency(lambda: kernel(*given, out=result, sizes=example.sizes or None))
     floats = {key: array.astype(np.float32) for key, array in arrays.items()}
     theirs = latency(lambda: example.in_numpy(floats))
-    words = summary(collapse(source), kernel.plan, target)
+    words = summary(collapse(kernel.main or source), kernel.plan, target)
     operations = work(source, example.sizes).operations
     return _Found(example, kernel, words, comparison, ours, theirs, operations)
 
