@@ -139,9 +139,9 @@ def test_tiles_that_a_condition_cuts_are_exact(folder: Path, reduced: str, threa
 
 
 FUSED = """\
-in x: f32[20,7,8]  in w: f32[12,20]  out y: f32[12,7,8]  out z: f32[8]
+in x: f32[20,7,8]  in w: f32[12,20]  out y: f32[12,7,8]  out z: f32[8,7]
 for k<12, p<7, q<8, c<20: y[k,p,q] += x[c,p,q] * w[k,c]
-for q<8: z[q] = x[0,0,q]
+for p<7, q<8: z[q,p] = x[0,p,q]
 """
 
 
