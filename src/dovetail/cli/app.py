@@ -82,8 +82,13 @@ def _root(
     \b
     Or it is a term, and rules lead to the machine:
       def dot(x: f32[64], y: f32[64]) -> z = reduce(add, 0, map(mul, zip(x, y)))
-      dovetail explain dot.dt --derivation      the chain of rules
-      dovetail rules                            which there are
+      dovetail explain dot.dt --target my-chip.toml --derivation     the chain of rules
+      dovetail rules                                                 which there are
+
+    \b
+    The algorithm of a convolution is chosen by what each would cost:
+      dovetail run conv.dt --relaxed                  Winograd's too, which rounds otherwise
+      dovetail explain conv.dt --relaxed --derivation how it follows from the program
 
     \b
     A machine is a file too. Those that exist only as a file are simulated:
