@@ -72,11 +72,13 @@ class Wishes:
         return f"{self.relaxed} {self.finite} {self.algorithm} {sha256(own.encode()).hexdigest()}"
 
 
-def chosen(program: Program, shelf: Shelf, threads: int, wishes: Wishes, estimate: Estimate) -> Algorithm:
-    """The algorithm for ``program``."""
+def chosen(
+    program: Program, shelf: Shelf, threads: int, wishes: Wishes, estimate: Estimate, least: Estimate | None = None
+) -> Algorithm:
+    """The algorithm for ``program``; ``least`` estimates arithmetic alone, where that is known."""
     if wishes.algorithm == DIRECT or not (wishes.rules or wishes.algorithm or has_windows(program)):
         return Algorithm(program)
-    words = shelf.text("form", threads, wishes.text, lambda: _choose(program, wishes, estimate))
+    words = shelf.text("form", threads, wishes.text, lambda: _choose(program, wishes, estimate, least))
     own = parse(words["program"]) if words["program"] else program
     return Algorithm(own, words["name"], words["kind"], words["costs"], words["derivation"], words["error"])
 
@@ -88,14 +90,14 @@ def explored(source: Program | Definition, wishes: Wishes, estimate: Estimate, s
     return found
 
 
-def _choose(program: Program, wishes: Wishes, estimate: Estimate) -> dict[str, str]:
+def _choose(program: Program, wishes: Wishes, estimate: Estimate, least: Estimate | None) -> dict[str, str]:
     """Rules are loaded when a program has something for them."""
     module = import_module("dovetail.rewrite.forms")
     allowed = wishes.relaxed, wishes.rules, wishes.finite, wishes.given
     if wishes.algorithm:
         choice: Choice = module.named(program, wishes.algorithm, *allowed)
     else:
-        choice = module.choose(program, estimate, *allowed)
+        choice = module.choose(program, estimate, *allowed, least)
     form = choice.form
     lines = [f"{name}: {cost:,.0f} cycles estimated" for name, cost in choice.costs]
     return {

@@ -46,7 +46,7 @@ from dovetail.runtime.kernel import Code, Kernel
 from dovetail.schedule.ahead import planned_part, split_ahead
 from dovetail.schedule.collapse import collapse
 from dovetail.schedule.default import default_plan
-from dovetail.schedule.estimate import estimate_cycles
+from dovetail.schedule.estimate import arithmetic_cycles, estimate_cycles
 from dovetail.schedule.lower.build import build_nest
 from dovetail.stored import Shelf, Stored
 from dovetail.targets.host import missing_features
@@ -196,7 +196,8 @@ def _algorithm(
     elif target.llvm is not None and _is_small(program) and not (wishes.rules or wishes.algorithm):
         return Algorithm(program)  # not worth a question
     wishes = replace(wishes, finite=target.llvm is None)
-    return chosen(program, Shelf(store, program, target), threads, wishes, _estimate(target, threads))
+    least = None if target.llvm is None else lambda form: arithmetic_cycles(form, target, threads)
+    return chosen(program, Shelf(store, program, target), threads, wishes, _estimate(target, threads), least)
 
 
 def _estimate(target: Target, threads: int) -> Callable[[Program], float]:

@@ -27,6 +27,9 @@ from dovetail.rewrite.usual_order import in_usual_order, restored
 DIRECT = "direct"
 GAIN = 1.05
 """How much faster another form must seem: estimates are not better than this."""
+SAME_WORK = 1.5
+"""Forms that do the same arithmetic and store more besides are not made where the direct one takes less than so many
+times its arithmetic."""
 Estimate = Callable[[Program], float]
 
 
@@ -59,12 +62,17 @@ def choose(
     rules: tuple[Rule, ...] = (),
     finite: bool = False,
     given: Definition | None = None,
+    least: Estimate | None = None,
 ) -> Choice:
-    """The form of ``program`` that costs least; see ``forms``."""
+    """The form of ``program`` that costs least; see ``forms``. ``least`` is what its arithmetic alone costs."""
     best = Form(DIRECT, program)
     if not rules and not has_windows(program):
         return Choice(best, ())
     costs: dict[str, float] = {}
+    if least is not None and not relaxed and not rules:
+        costs[DIRECT] = lowest = estimate(program)
+        if lowest < SAME_WORK * least(program):
+            return Choice(best, tuple(costs.items()))
     for form in forms(program, relaxed, rules, finite, given):
         if not costs:
             costs[DIRECT] = lowest = estimate(program)

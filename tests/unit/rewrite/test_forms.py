@@ -117,3 +117,11 @@ def test_a_rule_of_the_user_gives_a_form_too() -> None:
     rule = Rule("swap", "zip(?x, ?y)", r"map(\b a -> tuple(a, b), zip(?y, ?x))")
     found = {form.name for form in forms(parse(MATMUL), rules=(rule,))}
     assert found == {"swap"}
+
+
+def test_forms_that_do_the_same_work_are_not_made_where_the_direct_one_is_close_to_its_arithmetic() -> None:
+    program = parse(FOLLOWED)
+    assert [name for name, _ in choose(program, lambda p: 100.0, least=lambda p: 80.0).costs] == [DIRECT]
+    assert [name for name, _ in choose(program, lambda p: 100.0, least=lambda p: 20.0).costs] == [DIRECT, "im2col"]
+    everything = [DIRECT, "im2col", *WINOGRAD]
+    assert [name for name, _ in choose(program, lambda p: 100.0, True, least=lambda p: 80.0).costs] == everything

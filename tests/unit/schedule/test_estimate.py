@@ -13,7 +13,7 @@ from dovetail.rewrite.forms import forms
 from dovetail.schedule.ahead import split_ahead
 from dovetail.schedule.collapse import collapse
 from dovetail.schedule.default import default_plan
-from dovetail.schedule.estimate import estimate_cycles
+from dovetail.schedule.estimate import arithmetic_cycles, estimate_cycles
 from dovetail.targets.load import load_target
 
 HOST = load_target("x86-64-v3")
@@ -124,3 +124,11 @@ def test_copies_that_turn_run_along_what_they_write() -> None:
 for h<22, l<22, c<16 where 0 <= h-1 < 20, 0 <= l-1 < 20: t[h,l,c] += x[c,h-1,l-1]"""
     first = next(iter(default_plan(collapse(parse(text)), HOST, 2).leaves()))
     assert (first.lanes, first.width) == ("c", 8)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_no_program_is_estimated_below_its_arithmetic(threads: int) -> None:
+    program = conv(64, 64, 28)
+    least = arithmetic_cycles(program, HOST, threads)
+    assert least == 28 * 28 * 64 * 64 * 9 / 8 / 2 / threads
+    assert least < estimate_cycles(program, HOST, threads) < 3 * least
