@@ -18,7 +18,7 @@ from dovetail.cli.options import AsJson, Threads
 from dovetail.cli.screen import heading, say, show_json, show_table
 
 PACKAGES = ("llvmlite", "islpy", "numpy", "ml_dtypes", "typer", "rich")
-OPTIONAL = ("onnx", "torch", "onnxruntime", "openvino")
+OPTIONAL = ("egglog", "onnx", "torch", "onnxruntime", "openvino")
 PROBE = "in x: f32[1024] out y: f32[1024] for i<1024: y[i] = x[i] + 1"
 
 
