@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import dovetail
-from dovetail import pipeline
+from dovetail import compilation, pipeline
 from dovetail.base.errors import CallError, CertificateError, PlanError, TargetError
 from dovetail.certify import certificate
 from dovetail.codegen.compile import emit_object
@@ -121,7 +121,7 @@ def test_wrong_code_of_a_right_nest_is_refused(monkeypatch: pytest.MonkeyPatch) 
             module, text=module.text.replace("<8 x float> %a, <8 x float> %b, <", "<8 x float> %a, <8 x float> %a, <")
         )
 
-    monkeypatch.setattr(pipeline, "lower", wrong)
+    monkeypatch.setattr(compilation, "lower", wrong)
     with pytest.raises(CertificateError, match="emitted code and program agree was not confirmed"):
         dovetail.compile(dovetail.program(GEMM), "x86-64-v3", threads=1)
 
@@ -165,7 +165,7 @@ def spoil(monkeypatch: pytest.MonkeyPatch, change: Callable[[Call], Call]) -> No
         nest = right(program, plan, target)
         return replace(nest, body=tuple(changed(node, change) for node in nest.body))
 
-    monkeypatch.setattr(pipeline, "build_nest", wrong)
+    monkeypatch.setattr(compilation, "build_nest", wrong)
     monkeypatch.setattr(certificate, "build_nest", wrong)
 
 
@@ -267,7 +267,7 @@ def test_another_process_takes_what_this_one_kept(kept: Path) -> None:
 
 def test_a_target_whose_features_are_missing_is_refused_before_anything_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pipeline, "missing_features", lambda target: ("amx-tile", "avx512f"))
-    monkeypatch.setattr(pipeline, "default_plan", lambda *given: pytest.fail("it was planned"))
+    monkeypatch.setattr(compilation, "default_plan", lambda *given: pytest.fail("it was planned"))
     with pytest.raises(TargetError) as caught:
         dovetail.compile(dovetail.program(GEMM), load_target("generic"))
     assert str(caught.value) == (
@@ -320,7 +320,7 @@ def test_garbage_is_not_looked_for_while_compiling_and_is_again_after_a_failure(
         seen.append(gc.isenabled())
         raise PlanError("no nest today")
 
-    monkeypatch.setattr(pipeline, "build_nest", stopped)
+    monkeypatch.setattr(compilation, "build_nest", stopped)
     with pytest.raises(PlanError):
         pipeline.compile(pipeline.program(GEMM), threads=1, cache=False)
     assert seen == [False]
@@ -358,6 +358,6 @@ def test_the_code_generator_is_brief_with_small_programs_alone(
         asked.append(brief)
         return emit_object(module, target, brief)
 
-    monkeypatch.setattr(pipeline, "emit_object", emit)
+    monkeypatch.setattr(compilation, "emit_object", emit)
     pipeline.compile(pipeline.program(text), threads=1, cache=False)
     assert set(asked) == {brief}

@@ -91,7 +91,7 @@ def test_a_wrong_result_is_found_by_the_check(monkeypatch: pytest.MonkeyPatch) -
         return result
 
     monkeypatch.setattr(Kernel, "__call__", wrong)
-    monkeypatch.setattr("dovetail.pipeline.certify", lambda subject: Certificate("", "", "", ()))
+    monkeypatch.setattr("dovetail.compilation.certify", lambda subject: Certificate("", "", "", ()))
     done = dovetail("run", "--text", MATMUL, "--check", *QUICK)
     assert done.code == 1
     assert "check: WRONG: 1 of 143 elements differ" in done.out
