@@ -45,10 +45,9 @@ class Relaxation:
     sums: Mapping[str, float]
 
     def allowed(self, output: str, rounding: float) -> float:
-        """The largest error; ``rounding`` is the ``eps`` of the stated one, and all of it where no number is stated."""
-        found = _NUMBER.search(self.error)
-        number = float(found.group()) if found else 1.0
-        return number * (rounding if found is None or "eps" in self.error else 1.0) * self.sums.get(output, 0.0)
+        """The largest error; ``rounding`` is the ``eps`` of the stated one."""
+        found = _NUMBER.match(self.error)
+        return (float(found.group()) if found else 0.0) * rounding * self.sums.get(output, 0.0)
 
 
 @dataclass(frozen=True, slots=True)

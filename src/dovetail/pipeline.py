@@ -214,7 +214,7 @@ def _simulated(
 
 def _derived(definition: Definition, target: Target, constants: Mapping[str, object] | None) -> SimulatedKernel:
     """Rules are loaded when a definition is first mapped."""
-    kernel: SimulatedKernel = import_module("dovetail.simulated.derived").derivedkernel_of(definition, target)
+    kernel: SimulatedKernel = import_module("dovetail.simulated.derived").derived_kernel(definition, target)
     kernel.bind(constants or {})
     return kernel
 

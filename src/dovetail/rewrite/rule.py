@@ -11,6 +11,7 @@ A rule is text, and is read when it is first used. ``types`` gives names to the 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -36,6 +37,8 @@ from dovetail.rewrite.shape import Shape, shape_of
 from dovetail.rewrite.sizes import index_metas, setting_metas
 
 KINDS = ("bit-exact", "reassociating", "relaxed")
+STATED = re.compile(r"\s*(\d[\d.]*(?:[eE][-+]?\d+)?) \* eps\b")
+ERROR_EXAMPLE = 'error = "16 * eps * the largest sum(|x| * |w|)"'
 LEVELS = ("dsl", "algorithmic", "hardware")
 RESULT = "result"
 """In ``types``: what the left side as a whole has; no meta has this name."""
@@ -138,8 +141,18 @@ def check_words(rule: Rule) -> None:
             raise RuleError(f"unknown {key} '{given}'", where=f"rule '{rule.name}', {key}", hint=closest(given, known))
     if (rule.kind == "relaxed") != bool(rule.error):
         what = "a relaxed rule without an error bound" if not rule.error else f"an error bound of a {rule.kind} rule"
-        hint = 'error = "at most 2e-6 of the largest sum of magnitudes", or another kind'
+        hint = f"{ERROR_EXAMPLE}, or another kind"
         raise RuleError(what, where=f"rule '{rule.name}', error", why="relaxed rules alone change values", hint=hint)
+    if rule.error and not STATED.match(rule.error):
+        why = "checks allow that number of roundings of the largest sum of magnitudes"
+        what = f"'{rule.error}' states no number of roundings"
+        raise RuleError(what, where=f"rule '{rule.name}', error", why=why, hint=ERROR_EXAMPLE)
+
+
+def stated_error(rule: Rule) -> float:
+    """How many roundings of the largest sum of magnitudes a rule allows."""
+    found = STATED.match(rule.error)
+    return float(found.group(1)) if found else 0.0
 
 
 def _term(rule: Rule, key: str) -> Term:

@@ -60,7 +60,7 @@ def test_rules_that_loop_for_ever_are_stopped_and_named(tmp_path: Path) -> None:
 
 
 def test_relaxed_rules_need_to_be_allowed(tmp_path: Path) -> None:
-    relaxed = 'kind = "relaxed"\nerror = "2e-7 of the value"\n'
+    relaxed = 'kind = "relaxed"\nerror = "2 * eps * the value"\n'
     (tmp_path / "mine.toml").write_text(FUSE + relaxed)
     refused = dovetail("explain", "--text", LAYER, "--derivation", "--rules", tmp_path / "mine.toml")
     assert "1. fuse" not in refused.out

@@ -58,7 +58,7 @@ def test_a_term_becomes_shorter_and_keeps_its_value(text: str, after: str) -> No
 
 
 def test_rules_of_a_user_come_first() -> None:
-    rule = Rule("mine", "map(exp, map(neg, ?x))", "map(abs, ?x)", kind="relaxed", error="wrong on purpose")
+    rule = Rule("mine", "map(exp, map(neg, ?x))", "map(abs, ?x)", kind="relaxed", error="1 * eps, wrong on purpose")
     found = tidied(parse_definition("def f(x: f32[8]) -> y = map(exp, map(neg, x))"), [rule])
     assert [step.rule for step in found.steps] == ["mine"]
 

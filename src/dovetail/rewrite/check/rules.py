@@ -6,7 +6,6 @@ it, and both sides are run on the same data (``values``). What only moves elemen
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
@@ -23,7 +22,7 @@ from dovetail.rewrite.check.graph_values import graph_difference
 from dovetail.rewrite.check.subjects import subjects
 from dovetail.rewrite.check.values import difference
 from dovetail.rewrite.graph_apply import GraphRewrite, apply_graph_rewrite, graph_rewrites
-from dovetail.rewrite.rule import Rule
+from dovetail.rewrite.rule import Rule, stated_error
 from dovetail.rewrite.rule_types import check_types
 from dovetail.rewrite.typed import Typed
 
@@ -144,9 +143,3 @@ def _elements(kind: Type) -> int:
     extents, inner = shape(kind)
     inside = _elements(inner.members[0]) if isinstance(inner, Tuple) else 1
     return inside * prod(extent.const for extent in extents)
-
-
-def stated_error(rule: Rule) -> float:
-    """The number that the stated error begins with."""
-    found = re.match(r"\s*([0-9.]+(?:[eE][-+]?\d+)?)", rule.error)
-    return float(found.group(1)) if found else 0.0

@@ -14,8 +14,7 @@ from dovetail.ir.functional.raise_program import raise_program
 from dovetail.ir.parse import parse
 from dovetail.ir.program import Program
 from dovetail.rewrite.apply import everywhere
-from dovetail.rewrite.check.rules import stated_error
-from dovetail.rewrite.rule import Rule
+from dovetail.rewrite.rule import Rule, stated_error
 from dovetail.rewrite.tables.convolution import CONVOLUTION, im2col, winograd
 
 FORMS = {rule.name: rule for rule in CONVOLUTION}
