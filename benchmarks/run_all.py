@@ -13,6 +13,8 @@ RUNS = {
     "gemm": ("benchmarks.gemm",),
     "gemm, 1 thread": ("benchmarks.gemm", "--threads", "1", "--shapes", str(SHAPES / "square1024.json")),
     "conv": ("benchmarks.conv",),
+    "conv, forms": ("benchmarks.conv", "--forms"),
+    "conv, relaxed": ("benchmarks.conv", "--relaxed"),
     "run-time sizes": ("benchmarks.run_time_sizes",),
     "compile time": ("benchmarks.compile_time",),
     "accelerators": ("benchmarks.accelerators",),
