@@ -8,7 +8,7 @@ from dovetail.rewrite.check.rules import Effort, check_rule
 from dovetail.rewrite.rule import Rule
 from dovetail.rewrite.tables.algorithmic import ALGORITHMIC
 
-EFFORT = Effort(terms=6, examples=1000)
+EFFORT = Effort(terms=60, examples=1000)
 
 
 @pytest.mark.parametrize("rule", ALGORITHMIC, ids=[rule.name for rule in ALGORITHMIC])

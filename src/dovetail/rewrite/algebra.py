@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dovetail.ir.functional.patterns import missing
 from dovetail.ir.functional.term import Call, Lambda, Literal, Pattern, Places, Scalar, Term, Var, free_names, walk
 from dovetail.rewrite.build import applied
 
@@ -68,9 +69,10 @@ def _leaves_out(term: Term) -> bool:
 
 
 def strict(function: Term) -> bool:
-    """Whether a function of one value gives none where that is none: it looks at it, and nothing passes over it."""
-    body = applied(function, (Var("%a"),)) if _takes(function, 1) else None
-    return body is not None and _needs(body, "%a")
+    """Whether a function gives none where a value is none: it looks at all of them, and nothing passes over one."""
+    names = [f"%{k}" for k in range(_count(function))]
+    body = applied(function, tuple(map(Var, names))) if names else None
+    return body is not None and all(_needs(body, name) for name in names)
 
 
 def _needs(term: Term, name: str) -> bool:
@@ -101,6 +103,11 @@ def _operation(function: Term) -> str:
         case Lambda((a, b), Scalar(name, (Var(c), Var(d)))) if (a, b) == (c, d):
             return name
     return ""
+
+
+def _count(function: Term) -> int:
+    """How many values a function takes."""
+    return len(function.params) if isinstance(function, Lambda) else missing(function)
 
 
 def _takes(function: Term, count: int) -> bool:

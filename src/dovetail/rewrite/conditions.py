@@ -182,6 +182,7 @@ PREDICATES = {
         Predicate("linear", 1, lambda facts, f: algebra.linear(facts.term(f)), "a function of one value, linear in it"),
         Predicate("bilinear", 1, lambda facts, b: algebra.bilinear(facts.term(b)), "of two values, linear in each"),
         Predicate("strict", 1, lambda facts, f: algebra.strict(facts.term(f)), "gives none where a value is none"),
+        Predicate("total", 1, lambda facts, x: algebra.total(facts.term(x)), "there is no none in it"),
         Predicate("stored", 1, _is_stored, "it has a name, or lies in a memory"),
         Predicate("constant", 1, _is_constant, "it is made of constant parameters and numbers alone"),
         Predicate("literal", 1, lambda facts, x: isinstance(facts.term(x), Literal), "it is a number"),

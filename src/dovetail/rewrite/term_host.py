@@ -74,6 +74,8 @@ class TermHost:
         parts = children(node)
         name = fresh("v", self.free(node))
         for k in reversed(range(len(parts))):
+            if isinstance(parts[k], Lambda) or missing(parts[k]):
+                continue  # a function is no value that could be computed before
             around = with_children(node, (*parts[:k], Var(name), *parts[k + 1 :]))
             yield simplify(Lambda((name,), around)), parts[k]
 

@@ -25,7 +25,7 @@ name   = "reciprocal"
 before = '?x / ?y'
 after  = '?x * (1 / ?y)'
 kind   = "relaxed"
-error  = "1.5 ulp"
+error  = "3 * eps * the value"
 """
 
 
@@ -36,7 +36,7 @@ def test_a_file_gives_its_rules_in_order(tmp_path: Path) -> None:
     assert rules["part-sums"].when == ("associative(?f)", "neutral(?f, ?z)")
     assert rules["part-sums"].types == ("x: ?t[?m]",)
     assert rules["part-sums"].level == "algorithmic"
-    assert rules["reciprocal"].error == "1.5 ulp"
+    assert rules["reciprocal"].error == "3 * eps * the value"
 
 
 def test_a_file_that_is_not_there_is_named() -> None:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import prod
+from math import isfinite, prod
 from random import Random
 from zlib import crc32
 
 from dovetail.base.errors import RewriteError
-from dovetail.ir.functional.term import Definition
+from dovetail.ir.functional.term import Definition, Literal, Term, walk
 from dovetail.ir.functional.types import Tuple, Type, shape
 from dovetail.ir.graph.graph import Graph
 from dovetail.rewrite.apply import Rewrite, context_of, rewrites
@@ -129,13 +129,19 @@ def _fired(rule: Rule, terms: int, effort: Effort) -> Iterator[tuple[Definition,
         if found == terms or tries == effort.tries:
             return
         ways = [] if before is None else list(rewrites(whole := Typed.of(before), rule, (), context_of(before)))
-        if before is None or not ways:
+        if before is None or not ways or (rule.kind == "relaxed" and not _is_finite(before.body)):
             continue
         group.append((_elements(whole.types[()]), len(group), before, random.choice(ways)))
         if len(group) == spare:
             *_, chosen, fired = max(group)
             found, group = found + 1, []
             yield chosen, fired
+
+
+def _is_finite(term: Term) -> bool:
+    """Whether no number written in it is infinite or NaN: relaxed rules are about finite ones."""
+    numbers = (part.value for part in walk(term) if isinstance(part, Literal) and part.value is not None)
+    return all(isfinite(number) for number in numbers)
 
 
 def _elements(kind: Type) -> int:
