@@ -122,14 +122,18 @@ def _fired_graphs(rule: Rule, effort: Effort) -> Iterator[tuple[Graph, GraphRewr
 def _fired(rule: Rule, terms: int, effort: Effort) -> Iterator[tuple[Definition, Rewrite]]:
     """So many terms on which the rule fires, each the largest of some, and one way in which it does."""
     spare = 1 if is_long(rule) else SPARE
+    allowed = frozenset({"finite"} & set(rule.when))
     random = Random(effort.seed ^ crc32(rule.name.encode()))
     found = 0
     group: list[tuple[int, int, Definition, Rewrite]] = []
     for tries, before in enumerate(subjects(rule, random)):
         if found == terms or tries == effort.tries:
             return
-        ways = [] if before is None else list(rewrites(whole := Typed.of(before), rule, (), context_of(before)))
-        if before is None or not ways or (rule.kind == "relaxed" and not _is_finite(before.body)):
+        if before is None or (allowed and not _is_finite(before.body)):
+            continue
+        whole = Typed.of(before)
+        ways = list(rewrites(whole, rule, (), context_of(before, allowed)))
+        if not ways:
             continue
         group.append((_elements(whole.types[()]), len(group), before, random.choice(ways)))
         if len(group) == spare:
@@ -139,7 +143,7 @@ def _fired(rule: Rule, terms: int, effort: Effort) -> Iterator[tuple[Definition,
 
 
 def _is_finite(term: Term) -> bool:
-    """Whether no number written in it is infinite or NaN: relaxed rules are about finite ones."""
+    """Whether no number written in it is infinite or NaN: what a rule that asks for finite data is tried on."""
     numbers = (part.value for part in walk(term) if isinstance(part, Literal) and part.value is not None)
     return all(isfinite(number) for number in numbers)
 

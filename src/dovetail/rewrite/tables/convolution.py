@@ -49,7 +49,7 @@ def winograd(outputs: int) -> Rule:
         _convolution(str(TAPS), "1", str(TAPS), "1"),
         _winograd(outputs, matrices),
         types=(f"w: ?t[?k, {TAPS}, {TAPS}, ?c]", "result: ?r[?n, ?k, ?p, ?q]"),
-        when=("bilinear(?b)", "scalar(?t)", "float(?w)"),
+        when=("bilinear(?b)", "scalar(?t)", "float(?w)", "finite"),
         kind="relaxed",
         error=f"{ROUNDINGS * matrices.amplification**2:.0f} * eps * the largest sum(|x| * |w|)",
         doc=f"Tiles of {outputs} x {outputs}: {outputs + TAPS - 1} products along a row instead of {TAPS * outputs}.",

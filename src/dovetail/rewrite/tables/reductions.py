@@ -106,7 +106,7 @@ REDUCTIONS = (
         "reduce-scale",
         r"reduce(add, 0, map(\v -> mul(?c, ?f(v)), ?x))",
         r"mul(?c, reduce(add, 0, map(\v -> ?f(v), ?x)))",
-        when=("float(?x)",),
+        when=("float(?x)", "finite"),
         kind="relaxed",
         error="64 * eps * sum(|c| * |f(x)|), of finite values",
         doc="A factor of every term is a factor of the sum.",
