@@ -6,6 +6,8 @@
     |   `-- VerifyError        it reads, but is not a valid program
     |-- GraphError             a graph's structure: a value that nothing makes, a body that does not fit
     |   `-- OperatorError      an operator that is not known, or cannot take these operands or attributes
+    |-- ModelError             a model file: damaged, hostile, or one that states nothing
+    |   `-- UnsupportedError   a valid model needs an operator, type or opset that is not there; says which and why
     |-- TargetError            a target file, or a machine that lacks what a target needs
     |-- RewriteError           terms, rules and their application
     |   |-- TermError          an ill-typed term (shows both types and where they part)
@@ -62,6 +64,18 @@ class GraphError(DovetailError):
 
 class OperatorError(GraphError):
     """An operator is not known, or cannot take the operands or attributes it is given."""
+
+
+class ModelError(DovetailError):
+    """A model file cannot be taken."""
+
+
+class UnsupportedError(ModelError):
+    """A valid model needs something that is not there: ``operator`` says what, ``reason`` why."""
+
+    def __init__(self, operator: str, reason: str, *, where: str | None = None, hint: str | None = None) -> None:
+        self.operator, self.reason = operator, reason
+        super().__init__(f"{operator} cannot be taken: {reason}", where=where, hint=hint)
 
 
 class TargetError(DovetailError):
