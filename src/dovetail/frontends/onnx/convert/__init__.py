@@ -1,0 +1,1 @@
+"""What each ONNX operator is in the graph language: one function for each, in tables by (domain, name)."""

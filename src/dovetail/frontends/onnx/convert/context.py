@@ -1,0 +1,243 @@
+"""What a conversion of one ONNX node works with: a graph in the making, and what is known of its values.
+
+    def softplus(context: Context, node: OnnxNode, operands: Operands) -> Results:
+        (x,) = required(node, operands, 1)                 # see ``attributes``
+        return (context.node("softplus", x),)
+
+Operands and results are names of ours; an optional input that is left out, or missing at the end, is None.
+
+``context.value(name)`` asks for a value at build time. A small input is looked at only then, and from then on the
+graph holds for this value alone: it becomes one of ``guards``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from dovetail.base.dtypes import DType, from_numpy
+from dovetail.base.errors import UnsupportedError
+from dovetail.frontends.onnx.model import OnnxNode
+from dovetail.ir.graph.bound import BoundGraph
+from dovetail.ir.graph.build import Builder
+from dovetail.ir.graph.edit import without_dead
+from dovetail.ir.graph.evaluate import run_node
+from dovetail.ir.graph.graph import SCAN, Attribute, Graph, Node, Type
+from dovetail.ir.index import constant as number
+from dovetail.ops.table import OPERATORS
+
+Array = npt.NDArray[np.generic]
+Operands = tuple[str | None, ...]
+Results = tuple[str, ...]
+LARGEST_GUARD = 64
+"""Elements of an input that may be looked at: shapes, axes, sizes and scales have a few."""
+_SHARED_BYTES = 4096
+"""Constants up to this are kept once each."""
+
+
+class Later(Exception):
+    """A conversion needs the value of an operand that is only there when the model runs."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+
+class Context:
+    """Builds one graph; ``around`` is that of the graph whose ``scan`` repeats this one."""
+
+    def __init__(self, opsets: Mapping[str, int], around: Context | None = None) -> None:
+        self.opsets: Mapping[str, int] = opsets
+        self.names: dict[str, str] = {}
+        """What the model calls a value of ours, for messages."""
+        self.guards: dict[str, Array] = {}
+        """Inputs whose value was asked for."""
+        self.data: dict[str, Array] = {}
+        self._around = around
+        self._builder = Builder("model" if around is None else "step", OPERATORS)
+        self._known: dict[str, Array] = {}
+        self._guarded: set[str] = set()
+        self._seen: dict[str, Array] = {}
+        self._outer: dict[str, str] = {}
+        self._inner: dict[str, str] = {}
+        self._producers: dict[str, Node] = {}
+        self._shared: dict[tuple[str, tuple[int, ...], bytes], str] = {}
+        self._inputs: list[str] = []
+
+    @property
+    def opset(self) -> int:
+        """The version of the standard operators that the node at hand belongs to."""
+        return self.opsets.get("", 1)
+
+    def type(self, name: str) -> Type:
+        return self._builder.types[name]
+
+    def dtype(self, name: str) -> DType:
+        return self.type(name).dtype
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """The extents of a value, as numbers."""
+        return tuple(extent.const for extent in self.type(name).shape)
+
+    def rank(self, name: str) -> int:
+        return self.type(name).rank
+
+    def value(self, name: str) -> Array | None:
+        """The value of ``name`` if it is known while building, or can be for the inputs at hand."""
+        order = self._order(name)
+        if order is None:
+            return None
+        for value in order:
+            if value not in self._known:
+                self._compute(value)
+        return self._known[name]
+
+    def fixed(self, name: str) -> Array | None:
+        """The value of ``name`` if it is the same for all inputs: no input is looked at."""
+        return None if self._order(name, guard=False) is None else self.value(name)
+
+    def known(self, name: str) -> Array:
+        """The value of ``name``, which the conversion cannot do without."""
+        found = self.value(name)
+        if found is None:
+            raise Later(name)
+        return found
+
+    def ints(self, name: str) -> tuple[int, ...]:
+        """The value of ``name`` as whole numbers: axes, a shape, sizes."""
+        return tuple(int(value) for value in self.known(name).reshape(-1).astype(np.int64))
+
+    def node(self, op: str, *operands: str, **attributes: Attribute) -> str:
+        """What a node with one result makes."""
+        return self._add(op, operands, 1, attributes)[0]
+
+    def nodes(self, op: str, *operands: str, results: int, **attributes: Attribute) -> tuple[str, ...]:
+        """What a node with several results makes."""
+        return self._add(op, operands, results, attributes)
+
+    def constant(self, array: Array) -> str:
+        """A constant with this value; equal small ones are one."""
+        array = np.asarray(array)
+        dtype = from_numpy(array.dtype)
+        if dtype is None:
+            raise UnsupportedError("a constant", f"elements of {array.dtype} are not in the graph language")
+        if array.nbytes > _SHARED_BYTES:
+            return self._constant(array, dtype)
+        key = (dtype.name, array.shape, array.tobytes())
+        if key not in self._shared:
+            self._shared[key] = self._constant(array, dtype)
+        return self._shared[key]
+
+    def scalar(self, value: float, dtype: DType) -> str:
+        """A constant of no axes."""
+        return self.constant(np.array(value, dtype.numpy))
+
+    def input(self, dtype: DType, shape: Sequence[int], array: Array | None = None) -> str:
+        """A new input; ``array`` is what it is in this call, if that may be looked at."""
+        name = self._builder.input(f"x{len(self._inputs)}", Type(dtype, tuple(map(number, shape))))
+        self._inputs.append(name)
+        if array is not None and array.size <= LARGEST_GUARD:
+            self._seen[name] = array
+        return name
+
+    def step(self) -> Context:
+        """A context for the body of a ``scan``: its inputs first, then what ``share`` and constants bring in."""
+        return Context(self.opsets, self)
+
+    def share(self, outer: str) -> str:
+        """In a body: the value ``outer`` of the graph around, the same at every step."""
+        assert self._around is not None
+        if outer not in self._inner:
+            t = self._around.type(outer)
+            self._inner[outer] = inner = self.input(t.dtype, self._around.shape(outer))
+            self._outer[inner] = outer
+        return self._inner[outer]
+
+    def repeat(
+        self, body: Context, outputs: Sequence[str], operands: Sequence[str], carried: int, scanned: int, steps: int
+    ) -> tuple[str, ...]:
+        """What ``scan`` makes of ``operands``, those that are carried and scanned, and of what ``body`` shares."""
+        graph = without_dead(body._builder.graph(*outputs))
+        shared = tuple(body._outer.values())
+        attributes: dict[str, Attribute] = {"carried": carried, "scanned": scanned, "steps": steps}
+        return self._add(SCAN, (*operands, *shared), len(outputs), attributes, (graph,))
+
+    def bound(self, outputs: Sequence[str]) -> BoundGraph:
+        """The graph that makes ``outputs``, without what none of them needs; inputs all stay."""
+        graph = without_dead(self._builder.graph(*outputs))
+        return BoundGraph(graph, {value.name: self.data[value.name] for value in graph.constants}, dict(self.names))
+
+    def _add(
+        self,
+        op: str,
+        operands: tuple[str, ...],
+        results: int,
+        attributes: Mapping[str, Attribute],
+        bodies: tuple[Graph, ...] = (),
+    ) -> tuple[str, ...]:
+        made = self._builder.add_many(op, operands, results, attributes, bodies)
+        node = Node(op, operands, made, tuple(sorted(attributes.items())), bodies)
+        self._producers.update(dict.fromkeys(made, node))
+        return made
+
+    def _constant(self, array: Array, dtype: DType) -> str:
+        if self._around is not None:
+            return self.share(self._around.constant(array))
+        name = self._builder.constant(f"c{len(self.data)}", Type(dtype, tuple(map(number, array.shape))))
+        self.data[name] = self._known[name] = array
+        return name
+
+    def _order(self, name: str, guard: bool = True) -> list[str] | None:
+        """Values that ``name`` is computed from, before what needs them; None if one is not known now."""
+        order: list[str] = []
+        done: set[str] = set()
+        waiting: list[tuple[str, bool]] = [(name, False)]
+        while waiting:
+            value, ready = waiting.pop()
+            if ready:
+                order.append(value)
+                continue
+            if value in done:
+                continue
+            done.add(value)
+            if self._at_hand(value, guard):
+                order.append(value)
+            elif value in self._producers:
+                waiting.append((value, True))
+                waiting.extend((operand, False) for operand in self._producers[value].operands)
+            else:
+                return None
+        return order
+
+    def _at_hand(self, value: str, guard: bool) -> bool:
+        if value in self._outer:
+            assert self._around is not None
+            return self._around._order(self._outer[value], guard) is not None
+        if value in self._known:
+            return guard or value not in self._guarded
+        return guard and value in self._seen
+
+    def _compute(self, value: str) -> None:
+        """Puts ``value`` among what is known; its operands are."""
+        if value in self._outer:
+            assert self._around is not None
+            found = self._around.value(self._outer[value])
+            assert found is not None
+            self._known[value] = found
+            guarded = self._around.fixed(self._outer[value]) is None
+        elif value in self._seen:
+            self.guards[value] = self._known[value] = self._seen[value]
+            guarded = True
+        else:
+            node = self._producers[value]
+            made = run_node(node, self._builder.types, OPERATORS, self._known, {}, {})
+            self._known.update(zip(node.results, made, strict=True))
+            guarded = any(operand in self._guarded for operand in node.operands)
+        if guarded:
+            self._guarded.update(self._producers[value].results if value in self._producers else (value,))
+
+
+Conversion = Callable[[Context, OnnxNode, Operands], Results]
+"""Adds to the context's graph what an ONNX node computes."""

@@ -1,0 +1,12 @@
+"""Every conversion there is, by (domain, operator). A module of ``convert`` has a table ``CONVERSIONS`` of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dovetail.frontends.onnx.convert.context import Conversion
+
+_TABLES: tuple[Mapping[tuple[str, str], Conversion], ...] = ()
+"""``module.CONVERSIONS`` of each; no operator is in two."""
+
+CONVERSIONS: Mapping[tuple[str, str], Conversion] = {key: made for table in _TABLES for key, made in table.items()}
