@@ -5,13 +5,14 @@ A rule keeps the type of what it replaces, so that only the new part is looked a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from dovetail.base.errors import TermError
 from dovetail.ir.functional.infer import infer, typing_of
-from dovetail.ir.functional.inference import Inference
-from dovetail.ir.functional.term import Definition, Lambda, Let, Term, Var, children, with_children
+from dovetail.ir.functional.inference import Inference, Seen
+from dovetail.ir.functional.term import Definition, Lambda, Let, Pattern, Term, Var, children, free_names, with_children
 from dovetail.ir.functional.types import Array, Function, Tuple, Type, Unknown
+from dovetail.ir.functional.types import Scalar as Number
 from dovetail.ir.program import Size
 from dovetail.rewrite.match import match_size
 from dovetail.rewrite.shape import Value
@@ -92,7 +93,11 @@ class Typed:
 
     def replaced(self, path: Path, new: Term) -> Typed:
         """The term with another part at a place; a TermError where the part has another type."""
-        found = self._inferred(new, self.names_at(path), self.types[path])
+        names, expected = self.names_at(path), self.types[path]
+        try:
+            found = self._inferred(new, names, expected, self._seen(path))
+        except TermError:  # a number in a part that is still there may take another type in the new one
+            found = self._inferred(new, names, expected)
         depth = len(path)
         types = {place: kind for place, kind in self.types.items() if place[:depth] != path}
         types |= {(*path, *place): kind for place, kind in found.items()}
@@ -102,8 +107,33 @@ class Typed:
         """The term with another part of the same type at a place; whether it has it is seen later."""
         return Typed(with_part(self.term, path, new), None, self.names, self.sizes, self.kind)
 
-    def _inferred(self, term: Term, names: Mapping[str, Type], expected: Type | None) -> Mapping[Path, Type]:
-        inference = Inference(self.sizes)
+    def _seen(self, path: Path) -> Seen:
+        """What is known of parts below a place that may be parts of its replacement as well.
+
+        Only parts whose type follows from the names in them: no functions, no tuples that could hold mere numbers.
+        """
+        below = {id(term): place for place, term in _parts(self.at(path), path) if isinstance(term, Pattern)}
+
+        def seen(term: Term) -> tuple[Mapping[str, Type], Callable[[], Mapping[Path, Type]]] | None:
+            place = below.get(id(term))
+            if place is None or not isinstance(self.types[place], Number | Array):
+                return None
+            used = free_names(term)
+            if not used:
+                return None
+            around, depth = self.names_at(place), len(place)
+
+            def parts() -> Mapping[Path, Type]:
+                return {(*p[depth:],): kind for p, kind in self.types.items() if p[:depth] == place}
+
+            return {name: around[name] for name in used}, parts
+
+        return seen
+
+    def _inferred(
+        self, term: Term, names: Mapping[str, Type], expected: Type | None, seen: Seen | None = None
+    ) -> Mapping[Path, Type]:
+        inference = Inference(self.sizes, seen)
         found = inference.infer(term, names)
         if expected is not None:
             inference.demand(found, expected, "the type changes")
@@ -140,10 +170,16 @@ def _paths(term: Term, above: Path) -> Iterator[Path]:
     return (path for path, _ in _parts(term, above))
 
 
-def _parts(term: Term, above: Path) -> Iterator[tuple[Path, Term]]:
-    yield above, term
-    for step, child in enumerate(children(term)):
-        yield from _parts(child, (*above, step))
+def _parts(term: Term, above: Path) -> list[tuple[Path, Term]]:
+    """``term``, which stands at ``above``, and every term inside it, outermost first."""
+    found, waiting = [], [(above, term)]
+    while waiting:
+        path, part = waiting.pop()
+        found.append((path, part))
+        inner = children(part)
+        for step in range(len(inner) - 1, -1, -1):
+            waiting.append(((*path, step), inner[step]))
+    return found
 
 
 def with_part(term: Term, path: Path, new: Term) -> Term:

@@ -10,7 +10,7 @@ of a tuple, a size in a quotient. A number takes the type of what it meets, in t
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -31,6 +31,8 @@ from dovetail.ir.index import Index, variable
 from dovetail.ir.program import Size
 
 Env = Mapping[str, Type]
+Seen = Callable[[Term], tuple[Env, Callable[[], Mapping[Path, Type]]] | None]
+"""Of a term that was typed before: the types of the names in it, and how to get those of all its parts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +54,9 @@ class Inference(Deferred):
     ``infer`` each, ``equate`` or ``demand`` what must agree, then ``settle``; ``typing`` gives what was found.
     """
 
-    def __init__(self, sizes: Sequence[Size] = ()) -> None:
+    def __init__(self, sizes: Sequence[Size] = (), seen: Seen | None = None) -> None:
         super().__init__()
+        self.seen = seen
         self.ranges = {size.name: (size.low, size.high) for size in sizes}
         self.metas: dict[str, Type] = {}
         self.at: dict[Path, Type] = {}
@@ -123,8 +126,9 @@ class Inference(Deferred):
 
     def visit(self, term: Term, path: Path, env: Env, expected: Type | None) -> Type:
         """The type of ``term``; where one is ``expected``, that it has it."""
-        found = self._type(term, path, env, expected)
-        self.at[path] = found
+        found = self._type_seen(term, path, env) if self.seen is not None else None
+        if found is None:
+            found = self.at[path] = self._type(term, path, env, expected)
         if expected is not None:
             clash = self.equate(found, expected)
             if clash is not None:
@@ -132,6 +136,16 @@ class Inference(Deferred):
         if self.news:
             self.wake()
         return found
+
+    def _type_seen(self, term: Term, path: Path, env: Env) -> Type | None:
+        """The type of a term that was typed before, under names of the same types; it and its parts are noted."""
+        assert self.seen is not None
+        seen = self.seen(term)
+        if seen is None or any(self.resolve(env[name]) != kind for name, kind in seen[0].items()):
+            return None
+        parts = seen[1]()
+        self.at.update({(*path, *below): kind for below, kind in parts.items()})
+        return parts[()]
 
     def _type(self, term: Term, path: Path, env: Env, expected: Type | None) -> Type:
         match term:

@@ -20,7 +20,7 @@ that a value is the same wherever it is stored. ``none`` is the value that is no
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from dovetail.ir.functional.types import Type
 from dovetail.ir.index import Condition, Index
@@ -153,27 +153,26 @@ def print_with(term: Callable[[Term], str], definition: Callable[[Definition], s
 
 def children(term: Term) -> tuple[Term, ...]:
     """The terms directly inside ``term``, in the order in which they are written."""
-    match term:
-        case Lambda(_, body):
-            return (body,)
-        case Call(function, args):
-            return (function, *args)
-        case Scalar(_, args) | Pattern(_, _, args):
-            return args
-        case Let(_, value, body):
-            return (value, body)
-    return ()
+    if isinstance(term, Pattern | Scalar):
+        return term.args
+    if isinstance(term, Lambda):
+        return (term.body,)
+    if isinstance(term, Let):
+        return (term.value, term.body)
+    return (term.function, *term.args) if isinstance(term, Call) else ()
 
 
 def with_children(term: Term, new: tuple[Term, ...]) -> Term:
     """``term`` over other terms, as many as ``children`` gives; nothing is renamed."""
     match term:
         case Lambda():
-            return replace(term, body=new[0])
+            return Lambda(term.params, new[0])
         case Call():
             return Call(new[0], new[1:])
-        case Scalar() | Pattern():
-            return replace(term, args=new)
+        case Scalar():
+            return Scalar(term.function, new)
+        case Pattern():
+            return Pattern(term.name, term.settings, new)
         case Let():
             return Let(term.name, *new)
     return term
