@@ -54,6 +54,47 @@ class ExploreLimits:
     """How many terms are given to the estimate."""
 
 
+@dataclass(frozen=True, slots=True)
+class ModelLimits:
+    """How large a model from outside may be. What is larger is refused by name, before memory is taken for it."""
+
+    file_bytes: int = 2**31 - 1
+    """The file itself; protobuf has no larger ones."""
+    external_bytes: int = 1 << 36
+    """Data beside the file, of all tensors together."""
+    tensor_bytes: int = 1 << 34
+    """One tensor, in memory."""
+    constant_bytes: int = 1 << 36
+    """All tensors of the file together, in memory."""
+    folded_bytes: int = 1 << 28
+    """One value that is made while a model is read, from others that are known then."""
+    memory_bytes: int = 1 << 36
+    """Constants and intermediate values together, while the model runs."""
+    extent: int = MAX_EXTENT
+    """Largest extent of one dimension."""
+    rank: int = 32
+    """How many dimensions a tensor may have."""
+    messages: int = 4_000_000
+    """How many parts the file may have in all: nodes, attributes, tensors, names, types."""
+    nodes: int = 200_000
+    """Nodes of all graphs and functions together."""
+    node_values: int = 16_384
+    """Inputs, or outputs, of one node."""
+    attributes: int = 256
+    """Attributes of one node."""
+    list_length: int = 1 << 22
+    """Numbers or words in the lists of all attributes together."""
+    text_bytes: int = 1 << 26
+    """Words in attributes and tensors together."""
+    depth: int = 16
+    """How deep graphs lie within graphs, and types within types."""
+    name_bytes: int = 4096
+    functions: int = 10_000
+    inlined_nodes: int = 1_000_000
+    """Nodes once every call of a function is replaced by its body."""
+
+
 DEFAULT_LIMITS = Limits()
 DEFAULT_EXPLORE_LIMITS = ExploreLimits()
 DEFAULT_REWRITE_LIMITS = RewriteLimits()
+DEFAULT_MODEL_LIMITS = ModelLimits()
