@@ -19,6 +19,40 @@ declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 
 define i32 @dt_call(ptr %request) {
 entry:
+  %plain = call i1 @placed(ptr %request)
+  br i1 %plain, label %run, label %other
+run:
+  %words.at = getelementptr %request, ptr %request, i32 0, i32 4
+  %words = load ptr, ptr %words.at
+  %kernel.at = getelementptr %request, ptr %request, i32 0, i32 5
+  %kernel = load ptr, ptr %kernel.at
+  %threads.at = getelementptr %request, ptr %request, i32 0, i32 6
+  %threads = load i32, ptr %threads.at
+  %status.at = getelementptr %request, ptr %request, i32 0, i32 8
+  %status = load ptr, ptr %status.at
+  %bytes.at = getelementptr %request, ptr %request, i32 0, i32 9
+  %bytes = load i64, ptr %bytes.at
+  call void @llvm.memset.p0.i64(ptr %status, i8 0, i64 %bytes, i1 false)
+  %refused = call i32 @dt_pool_run(ptr %kernel, ptr %words, i32 %threads)
+  %done = icmp eq i32 %refused, 0
+  br i1 %done, label %end, label %refusal
+end:
+  %failure = load i64, ptr %status
+  %failed = icmp ne i64 %failure, 0
+  %result = select i1 %failed, i32 3, i32 0
+  ret i32 %result
+refusal:
+  %reason.at = getelementptr %request, ptr %request, i32 0, i32 7
+  store i32 %refused, ptr %reason.at
+  ret i32 2
+other:
+  ret i32 1
+}
+
+; Whether every object is what is wanted, and no written array shares memory with another; their addresses are then
+; among the words.
+define internal i1 @placed(ptr %request) {
+entry:
   %count = load i64, ptr %request
   %written.at = getelementptr %request, ptr %request, i32 0, i32 1
   %written = load i64, ptr %written.at
@@ -75,29 +109,9 @@ between:
 apart:
   br label %each
 run:
-  %kernel.at = getelementptr %request, ptr %request, i32 0, i32 5
-  %kernel = load ptr, ptr %kernel.at
-  %threads.at = getelementptr %request, ptr %request, i32 0, i32 6
-  %threads = load i32, ptr %threads.at
-  %status.at = getelementptr %request, ptr %request, i32 0, i32 8
-  %status = load ptr, ptr %status.at
-  %bytes.at = getelementptr %request, ptr %request, i32 0, i32 9
-  %bytes = load i64, ptr %bytes.at
-  call void @llvm.memset.p0.i64(ptr %status, i8 0, i64 %bytes, i1 false)
-  %refused = call i32 @dt_pool_run(ptr %kernel, ptr %words, i32 %threads)
-  %done = icmp eq i32 %refused, 0
-  br i1 %done, label %end, label %refusal
-end:
-  %failure = load i64, ptr %status
-  %failed = icmp ne i64 %failure, 0
-  %result = select i1 %failed, i32 3, i32 0
-  ret i32 %result
-refusal:
-  %reason.at = getelementptr %request, ptr %request, i32 0, i32 7
-  store i32 %refused, ptr %reason.at
-  ret i32 2
+  ret i1 true
 other:
-  ret i32 1
+  ret i1 false
 }
 
 define internal ptr @data_of(ptr %object) {

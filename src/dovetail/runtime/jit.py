@@ -9,7 +9,7 @@ Code refers to three kinds of outside names: those in ``symbols``, and, failing 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 
 import llvmlite.binding as llvm
@@ -51,6 +51,14 @@ class LoadedCode:
 def load_object(object_bytes: bytes, symbols: Mapping[str, int]) -> LoadedCode:
     """The object file ``object_bytes``, with the addresses in ``symbols`` for the names it leaves open."""
     return _link(llvm.JITLibraryBuilder().add_object_img(object_bytes), symbols)
+
+
+def load_objects(objects: Iterable[bytes], symbols: Mapping[str, int]) -> LoadedCode:
+    """Several object files, put into memory together: that takes less time than one by one."""
+    builder = llvm.JITLibraryBuilder()
+    for object_bytes in objects:
+        builder = builder.add_object_img(object_bytes)
+    return _link(builder, symbols)
 
 
 def compile_ir(text: str) -> bytes:

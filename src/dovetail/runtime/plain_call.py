@@ -19,7 +19,7 @@ from dovetail.runtime import pool
 from dovetail.runtime.arrays import Parameter
 from dovetail.runtime.frame import Frame
 
-_DONE, _REFUSED, _FAILED = 0, 2, 3  # as dt_call returns them
+DONE, REFUSED, FAILED = 0, 2, 3  # as dt_call returns them
 _NEVER = -1  # the extent of no array
 _C_CONTIGUOUS, _ALIGNED, _WRITEABLE = 0x1, 0x100, 0x400  # of NumPy's binary interface
 
@@ -40,7 +40,7 @@ class _Header(ctypes.Structure):
     )
 
 
-class _Wanted(ctypes.Structure):
+class Wanted(ctypes.Structure):
     """``%parameter`` of call.ll."""
 
     _fields_ = (
@@ -54,7 +54,7 @@ class _Wanted(ctypes.Structure):
     )
 
 
-class _Request(ctypes.Structure):
+class Request(ctypes.Structure):
     """``%request`` of call.ll."""
 
     _fields_ = (
@@ -109,11 +109,11 @@ class PlainCall:
         self._acquire, self._release = lock.acquire, lock.release
         self._items = [p.numpy.itemsize for p, _ in parameters]
         self._extents = [(ctypes.c_int64 * len(p.shape))() for p, _ in parameters]
-        self._wanted = (_Wanted * len(parameters))(
-            *(_wanted(p, slot, ctypes.addressof(e)) for (p, slot), e in zip(parameters, self._extents, strict=True))
+        self._wanted = (Wanted * len(parameters))(
+            *(wanted(p, slot, ctypes.addressof(e)) for (p, slot), e in zip(parameters, self._extents, strict=True))
         )
         self._objects = (ctypes.c_int64 * len(parameters))()
-        self._request = _Request(
+        self._request = Request(
             count=len(parameters),
             written=1,
             parameters=ctypes.addressof(self._wanted),
@@ -141,20 +141,20 @@ class PlainCall:
         try:
             self._objects[:] = [*map(id, arrays), id(out)]
             status = self._native(self._place)
-            if status == _DONE:
+            if status == DONE:
                 return True
-            if status == _REFUSED:
+            if status == REFUSED:
                 pool.check(self._request.reason)
-            if status == _FAILED:
+            if status == FAILED:
                 raise self._index_error(*self._frame.failure())
             return False
         finally:
             self._release()
 
 
-def _wanted(parameter: Parameter, slot: int, extents: int) -> _Wanted:
+def wanted(parameter: Parameter, slot: int, extents: int) -> Wanted:
     """``extents``: where they lie."""
-    return _Wanted(
+    return Wanted(
         type=id(np.ndarray),
         dtype=id(parameter.numpy),
         rank=len(parameter.shape),

@@ -1,7 +1,8 @@
 """The threads that kernels run on: native, started on first use, shared by all kernels of the process.
 
-The pool itself is ``pool.ll``, what starts a run from plain arrays ``call.ll``; no Python runs in its threads and
-none of them holds the interpreter's lock. A kernel calls it by name; ``symbols()`` says where those names are:
+The pool itself is ``pool.ll``, what starts a run from plain arrays ``call.ll``, the run of a whole model ``model.ll``;
+no Python runs in its threads and none of them holds the interpreter's lock. A kernel calls it by name; ``symbols()``
+says where those names are:
 
     i32  dt_pool_run(ptr fn, ptr arg, i32 n)   fn(i32 thread, i32 n, ptr arg) on n threads; 0 when all are done
     void dt_barrier(i32 n)                     inside fn: wait for all n threads of this run
@@ -52,6 +53,16 @@ def plain_call() -> Callable[[ctypes.c_void_p], int]:
     return _pool().plain_call
 
 
+def model_call() -> Callable[[ctypes.c_void_p], int]:
+    """``dt_model_call`` of model.ll."""
+    return _pool().model_call
+
+
+def model_run() -> Callable[[ctypes.c_void_p], int]:
+    """``dt_model_run`` of model.ll."""
+    return _pool().model_run
+
+
 def workers() -> int:
     """How many threads the pool holds now, callers not counted."""
     return int(_pool().workers())
@@ -77,6 +88,8 @@ class _Pool:
             code.address("dt_pool_run")
         )
         self.plain_call = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(code.address("dt_call"))
+        self.model_call = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(code.address("dt_model_call"))
+        self.model_run = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(code.address("dt_model_run"))
         self.workers = ctypes.CFUNCTYPE(ctypes.c_int32)(code.address("dt_pool_workers"))
         self._reset = ctypes.CFUNCTYPE(None, ctypes.c_int32, ctypes.c_int32)(code.address("dt_pool_reset"))
         self._spins = _spins_per(SPIN_SECONDS, code)
@@ -129,8 +142,8 @@ def _module_text(relax: str) -> str:
     hint = (
         f'define internal void @relax() {{\n  call void asm sideeffect "{escaped}", "~{{memory}}"()\n  ret void\n}}\n'
     )
-    own = files(__package__)
-    return "".join(own.joinpath(name).read_text(encoding="utf-8") for name in ("pool.ll", "call.ll")) + hint
+    own, names = files(__package__), ("pool.ll", "call.ll", "model.ll")
+    return "".join(own.joinpath(name).read_text(encoding="utf-8") for name in names) + hint
 
 
 def _spins_per(seconds: float, code: LoadedCode) -> int:

@@ -1,0 +1,134 @@
+"""From a graph with its data to one callable: passes, regions, programs, code, memory, steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+from dovetail.base.errors import GraphError, TargetError
+from dovetail.base.limits import DEFAULT_MODEL_LIMITS, ModelLimits
+from dovetail.graph.grouping import regions
+from dovetail.graph.optimise import optimise
+from dovetail.ir.graph.bound import BoundGraph
+from dovetail.ir.graph.graph import Node
+from dovetail.ir.graph.operator import find
+from dovetail.ir.graph.verify import verify
+from dovetail.ir.program import Program
+from dovetail.model.assemble import Piece, assemble, check_arena, check_memory
+from dovetail.model.compiled import Array, CompiledModel, Parts
+from dovetail.model.parts import Part, part_of
+from dovetail.model.programs import canonical_program
+from dovetail.model.report import COMPILED, HOST, ModelReport, Note, Row
+from dovetail.ops.table import OPERATORS
+from dovetail.runtime.beside import symbols_beside
+from dovetail.runtime.cache import Cache, open_cache
+from dovetail.runtime.model_frame import HostFunction
+from dovetail.runtime.model_image import Machine
+from dovetail.runtime.threads import thread_count
+from dovetail.targets.host import missing_features
+from dovetail.targets.load import load_target
+from dovetail.targets.model import Target
+
+Progress = Callable[[int, int, str], None]
+"""(done, total, title) after each program."""
+
+
+def compile_graph(
+    bound: BoundGraph,
+    target: str | Path | Target = "host",
+    threads: int | None = None,
+    *,
+    cache: bool = True,
+    progress: Progress | None = None,
+    jobs: int | None = None,
+    limits: ModelLimits = DEFAULT_MODEL_LIMITS,
+) -> CompiledModel:
+    """``bound`` as one function over arrays, its inputs and outputs in order; programs are certified or kept ones.
+
+    ``jobs`` processes compile at the same time, as many as there are cores where nothing is said.
+    """
+    machine = target if isinstance(target, Target) else load_target(target)
+    _check_target(machine)
+    count = thread_count(threads, machine)
+    store = open_cache() if cache else None
+    if bound.graph.sizes:
+        raise GraphError("a graph with run-time sizes is compiled for one shape at a time", hint="give them values")
+    check_memory(bound, verify(bound.graph, OPERATORS), limits)
+    bound, records = optimise(bound, OPERATORS)
+    types = verify(bound.graph, OPERATORS)
+    check_memory(bound, types, limits)
+    found = regions(bound.graph, OPERATORS, types)
+    named = [canonical_program(bound.graph, r.nodes, OPERATORS, types) if r.kind == COMPILED else None for r in found]
+    titles = {str(n.program): r.title for n, r in zip(named, found, strict=True) if n is not None}
+    programs = {str(n.program): n.program for n in named if n is not None}
+    parts = _compiled(programs, titles, machine, count, store, progress)
+    pieces = [
+        Piece(region) if n is None else Piece(region, parts[str(n.program)], n.names)
+        for region, n in zip(found, named, strict=True)
+    ]
+    image, constants = assemble(bound, types, pieces, _machine(machine), count)
+    check_arena(image, constants, limits)
+    report = _report(
+        pieces, [Note(r.pass_, r.what, r.why) for r in records], image.arena_bytes, constants.arrays, count
+    )
+    objects = tuple({part.entry: part.code for part in parts.values()}.values())
+    hosts = [_host(piece.region.nodes[0]) for piece in pieces if piece.region.kind == HOST]
+    symbols = symbols_beside(machine.external_instructions)
+    return CompiledModel(Parts(image, objects, tuple(constants.arrays), report), hosts, symbols, store)
+
+
+def _compiled(
+    programs: Mapping[str, Program],
+    titles: Mapping[str, str],
+    target: Target,
+    threads: int,
+    store: Cache | None,
+    progress: Progress | None,
+) -> dict[str, Part]:
+    """The part of each program, by its text."""
+    found: dict[str, Part] = {}
+    for text, program in programs.items():
+        found[text] = part_of(program, target, threads, store)
+        if progress is not None:
+            progress(len(found), len(programs), titles[text])
+    return found
+
+
+def _host(node: Node) -> HostFunction:
+    known = find(node, OPERATORS)
+    if known.run is None:
+        raise GraphError(f"{node.op} has no function on the host", where=node.place)
+    return partial(known.run, **known.settings(node))
+
+
+def _report(
+    pieces: Sequence[Piece], notes: Sequence[Note], arena_bytes: int, constants: Sequence[Array], threads: int
+) -> ModelReport:
+    rows = tuple(_row(piece, threads) for piece in pieces)
+    return ModelReport(rows, tuple(notes), arena_bytes, sum(array.nbytes for array in constants))
+
+
+def _row(piece: Piece, threads: int) -> Row:
+    region, part = piece.region, piece.part
+    operators = tuple(node.op for node in region.nodes)
+    if part is None:
+        return Row(region.title, region.kind, operators)
+    return Row(region.title, region.kind, operators, part.algorithm, threads if part.parallel else 1)
+
+
+def _machine(target: Target) -> Machine:
+    llvm = target.llvm
+    assert llvm is not None
+    return Machine(llvm.triple, tuple(sorted(target.features)), llvm.relax)
+
+
+def _check_target(target: Target) -> None:
+    if target.llvm is None:
+        raise TargetError(
+            f"'{target.name}' describes a machine for the simulator", hint="models run on processors: target 'host'"
+        )
+    missing = missing_features(target)
+    if missing:
+        why = f"it lacks {', '.join(missing)}"
+        raise TargetError(f"this machine cannot run code for '{target.name}'", why=why, hint="target 'host'")

@@ -1,0 +1,33 @@
+"""Regions of a graph as programs under canonical names, so that equal regions are one program and compiled once.
+
+in v7: f32[1, 64]  const v3: f32[64, 64]       in a0: f32[1, 64]  const a1: f32[64, 64]
+temp v8: f32[1, 64]  out v9: f32[1, 64]   ->   temp t0: f32[1, 64]  out a2: f32[1, 64]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from dovetail.ir.graph.graph import Graph, Node, Type
+from dovetail.ir.graph.verify import Operators
+from dovetail.ir.program import Program, Role
+from dovetail.ops.copies import copied
+from dovetail.ops.region import region_program
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A program, and the graph's name for each of its tensors that a caller sees."""
+
+    program: Program
+    names: Mapping[str, str]
+
+
+def canonical_program(graph: Graph, nodes: Sequence[Node], operators: Operators, types: Mapping[str, Type]) -> Named:
+    """The program of ``nodes``: a0, a1, ... in the order of declaration, temporaries t0, t1, ..."""
+    found = region_program(graph, nodes, operators, types)
+    visible = [t.name for t in found.tensors if t.role is not Role.TEMP]
+    names = {name: f"a{number}" for number, name in enumerate(visible)}
+    temps = {t.name: f"t{number}" for number, t in enumerate(found.temps)}
+    return Named(copied(found, {**names, **temps}, {}), {short: name for name, short in names.items()})
