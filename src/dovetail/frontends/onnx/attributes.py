@@ -7,7 +7,14 @@ from collections.abc import Callable, Mapping
 from onnx import AttributeProto, GraphProto
 
 from dovetail.base.errors import ModelError
-from dovetail.frontends.onnx.model import Attribute, AttributeReference, OnnxGraph, OnnxType
+from dovetail.frontends.onnx.model import (
+    Attribute,
+    AttributeReference,
+    OnnxGraph,
+    OnnxSparseTensor,
+    OnnxTensor,
+    OnnxType,
+)
 from dovetail.frontends.onnx.reading import Place, Reading
 from dovetail.frontends.onnx.tensor import read_sparse, read_tensor
 from dovetail.frontends.onnx.types import read_type
@@ -54,6 +61,25 @@ def read_attributes(
 def kind_name(code: int) -> str:
     """What messages and references call a kind of attribute: "int", "floats", "graph"."""
     return str(AttributeProto.AttributeType.Name(code)).lower()
+
+
+def kind_of(value: Attribute) -> str:
+    """The kind of a plain value; "nothing" for a list without entries, which may be of any."""
+    if isinstance(value, AttributeReference):
+        return value.kind
+    if isinstance(value, tuple):
+        return f"{kind_of(value[0])}s" if value else "nothing"
+    return next((kind for kinds, kind in _KINDS if isinstance(value, kinds)), "type_proto")
+
+
+_KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
+    (int, "int"),
+    (float, "float"),
+    ((str, bytes), "string"),
+    (OnnxTensor, "tensor"),
+    (OnnxGraph, "graph"),
+    (OnnxSparseTensor, "sparse_tensor"),
+)
 
 
 def _read_attribute(proto: AttributeProto, reading: Reading, place: Place, depth: int, graph: ReadGraph) -> Attribute:
