@@ -1,0 +1,33 @@
+"""All passes over a graph, in their order, until they find nothing more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dovetail.graph.common_subexpressions import CommonSubexpressions
+from dovetail.graph.constant_folding import ConstantFolding
+from dovetail.graph.dead_code import DeadCode
+from dovetail.graph.record import Pass, Passed, Record
+from dovetail.ir.graph.bound import BoundGraph
+from dovetail.ir.graph.verify import Operators
+
+PASSES: tuple[Pass, ...] = (DeadCode(), ConstantFolding(), CommonSubexpressions())
+_MOST_ROUNDS = 4
+
+
+def optimise(bound: BoundGraph, operators: Operators, passes: Sequence[Pass] = PASSES) -> Passed:
+    """A graph that computes the same from the same inputs, outputs of the same names, and what was done and not done.
+
+    Rounds of all ``passes`` end when one changes nothing; what was not done is reported as the last round found it.
+    """
+    done: list[Record] = []
+    for _ in range(_MOST_ROUNDS):
+        left: list[Record] = []
+        before = bound
+        for one in passes:
+            changed, records = one(bound, operators)
+            (left if changed is bound else done).extend(records)
+            bound = changed
+        if bound is before:
+            break
+    return bound, tuple(dict.fromkeys((*done, *left)))

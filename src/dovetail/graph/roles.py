@@ -1,0 +1,123 @@
+"""What kind of work a node is, read off its program: new operators need no entry here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from functools import lru_cache
+
+from dovetail.ir.expr import Apply, Expr, Read, walk
+from dovetail.ir.graph.graph import SCAN, Graph, Node, Type
+from dovetail.ir.graph.operator import find, meaning
+from dovetail.ir.graph.verify import Operators
+from dovetail.ir.index import ONE, ZERO, Index, variable
+from dovetail.ir.program import Combine, Program, Role, Size, Statement
+
+VIEWS = frozenset(("reshape", "flatten", "squeeze", "unsqueeze", "identity"))
+"""Operators whose result is the operand's bytes."""
+
+
+class Work(Enum):
+    """Kinds of nodes."""
+
+    HOST = "host"
+    VIEW = "view"
+    MOVE = "move"
+    """Elements of the operands at other places, each read by an index that loops alone decide."""
+    PIECES = "pieces"
+    """A result that several statements make part by part: concat, pad."""
+    POINTWISE = "pointwise"
+    LOOKUP = "lookup"
+    """Elements at places that data decides."""
+    CONTRACTION = "contraction"
+    WINDOW = "window"
+    """A reduction over places that windows share: pooling."""
+    ROWS = "rows"
+    """Reductions, and then a value for each element that went into them: softmax, norms."""
+    REDUCTION = "reduction"
+    OTHER = "other"
+
+
+def works(graph: Graph, operators: Operators, types: Mapping[str, Type]) -> dict[str, Work]:
+    """For each node, by its first result: what kind of work it is."""
+    sizes = {size.name: size for size in graph.sizes}
+    return {node.results[0]: work_of(node, operators, types, sizes) for node in graph.nodes}
+
+
+def work_of(node: Node, operators: Operators, types: Mapping[str, Type], sizes: Mapping[str, Size]) -> Work:
+    if node.op == SCAN or node.bodies:
+        return Work.OTHER
+    known = find(node, operators)
+    if known.run is not None:
+        return Work.HOST
+    if node.op in VIEWS:
+        return Work.VIEW
+    return _work(meaning(known, node, tuple(types[name] for name in node.operands), sizes).program)
+
+
+@lru_cache(maxsize=4096)
+def _work(program: Program) -> Work:
+    statements = program.statements
+    reads = [access for s in statements for access in s.reads()]
+    if any(s.seq or any(True for _ in s.out.reads()) for s in statements):
+        return Work.OTHER
+    if any(True for access in reads for _ in access.reads()):
+        return Work.LOOKUP
+    if all(s.combine is Combine.SET for s in statements):
+        return _moved(program)
+    if any(map(is_product, statements)):
+        return Work.CONTRACTION
+    if any(_slides(index) for access in reads for index in access.indices):
+        return Work.WINDOW
+    return _reduced(program)
+
+
+def _moved(program: Program) -> Work:
+    """Of programs without reductions."""
+    outs = {t.name for t in program.outputs}
+    if len(program.statements) > len(outs):
+        return Work.PIECES if all(s.out.tensor in outs for s in program.statements) else Work.OTHER
+    if all(isinstance(s.value, Read) for s in program.statements):
+        return Work.MOVE
+    plain = len(outs) == 1 and _each_point(program, program.statements[0])
+    return Work.POINTWISE if plain else Work.OTHER
+
+
+def _each_point(program: Program, statement: Statement) -> bool:
+    """Whether each element is made of elements at its own place, or at 0 along an axis of one element."""
+    place = statement.out.indices
+    whole = tuple(variable(loop.name) for loop in statement.loops)
+    if statement.where or place != whole or tuple(x.extent for x in statement.loops) != program.outputs[0].shape:
+        return False
+    return all(index in (*place, ZERO) for access in statement.reads() for index in access.indices)
+
+
+def is_product(statement: Statement) -> bool:
+    """Whether it sums products of elements of two tensors."""
+    if statement.combine is not Combine.ADD or not statement.reduced:
+        return False
+    return any(_multiplies(part) for part in walk(statement.value))
+
+
+def _multiplies(part: Expr) -> bool:
+    if not isinstance(part, Apply) or part.function != "mul":
+        return False
+    left, right = ({n.access.tensor for n in walk(arg) if isinstance(n, Read)} for arg in part.args)
+    return bool(left) and bool(right) and left != right
+
+
+def _slides(index: Index) -> bool:
+    """Whether two loops walk one dimension."""
+    return sum(isinstance(atom, str) for atom, _ in index.terms) > 1
+
+
+def _reduced(program: Program) -> Work:
+    last, given = program.outputs[0], program.inputs
+    writer = next(s for s in reversed(program.statements) if s.out.tensor == last.name)
+    same = bool(given) and without_ones(last.shape) == without_ones(given[0].shape)
+    between = any(t.role is Role.TEMP for t in program.tensors)
+    return Work.ROWS if same and between and writer.combine is Combine.SET else Work.REDUCTION
+
+
+def without_ones(shape: tuple[Index, ...]) -> tuple[Index, ...]:
+    return tuple(extent for extent in shape if extent != ONE)
