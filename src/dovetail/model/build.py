@@ -17,19 +17,22 @@ from dovetail.ir.graph.verify import verify
 from dovetail.ir.program import Program
 from dovetail.model.assemble import Piece, assemble, check_arena, check_memory
 from dovetail.model.compiled import Array, CompiledModel, Parts
-from dovetail.model.parts import Part, part_of
+from dovetail.model.parts import Part, from_bytes, to_bytes
 from dovetail.model.programs import canonical_program
 from dovetail.model.report import COMPILED, HOST, ModelReport, Note, Row
+from dovetail.model.workers import Setting, compiled_parts
 from dovetail.ops.table import OPERATORS
 from dovetail.runtime.beside import symbols_beside
 from dovetail.runtime.cache import Cache, open_cache
 from dovetail.runtime.model_frame import HostFunction
 from dovetail.runtime.model_image import Machine
 from dovetail.runtime.threads import thread_count
+from dovetail.stored import Shelf
 from dovetail.targets.host import missing_features
 from dovetail.targets.load import load_target
 from dovetail.targets.model import Target
 
+_KIND = "part"
 Progress = Callable[[int, int, str], None]
 """(done, total, title) after each program."""
 
@@ -62,7 +65,7 @@ def compile_graph(
     named = [canonical_program(bound.graph, r.nodes, OPERATORS, types) if r.kind == COMPILED else None for r in found]
     titles = {str(n.program): r.title for n, r in zip(named, found, strict=True) if n is not None}
     programs = {str(n.program): n.program for n in named if n is not None}
-    parts = _compiled(programs, titles, machine, count, store, progress)
+    parts = _compiled(programs, titles, Setting(machine, _name(target), count, store), progress, jobs)
     pieces = [
         Piece(region) if n is None else Piece(region, parts[str(n.program)], n.names)
         for region, n in zip(found, named, strict=True)
@@ -81,18 +84,30 @@ def compile_graph(
 def _compiled(
     programs: Mapping[str, Program],
     titles: Mapping[str, str],
-    target: Target,
-    threads: int,
-    store: Cache | None,
+    setting: Setting,
     progress: Progress | None,
+    jobs: int | None,
 ) -> dict[str, Part]:
     """The part of each program, by its text."""
-    found: dict[str, Part] = {}
-    for text, program in programs.items():
-        found[text] = part_of(program, target, threads, store)
+    keys = {text: _key(program, setting) for text, program in programs.items()}
+    found = {text: part for text, key in keys.items() if (part := _kept(key, setting.store)) is not None}
+    missing = {text: program for text, program in programs.items() if text not in found}
+    for text, part in compiled_parts(missing, setting, jobs):
+        found[text] = part
+        if setting.store is not None:
+            setting.store.put(_KIND, keys[text], to_bytes(part))
         if progress is not None:
             progress(len(found), len(programs), titles[text])
     return found
+
+
+def _key(program: Program, setting: Setting) -> dict[str, str]:
+    return {**Shelf(setting.store, program, setting.target).key, "threads": str(setting.threads)}
+
+
+def _kept(key: Mapping[str, str], store: Cache | None) -> Part | None:
+    data = None if store is None else store.get(_KIND, key)
+    return None if data is None else from_bytes(data)
 
 
 def _host(node: Node) -> HostFunction:
@@ -115,6 +130,13 @@ def _row(piece: Piece, threads: int) -> Row:
     if part is None:
         return Row(region.title, region.kind, operators)
     return Row(region.title, region.kind, operators, part.algorithm, threads if part.parallel else 1)
+
+
+def _name(target: str | Path | Target) -> str:
+    """What another process finds the target by."""
+    if isinstance(target, Target):
+        return ""
+    return str(target.absolute()) if isinstance(target, Path) else target
 
 
 def _machine(target: Target) -> Machine:

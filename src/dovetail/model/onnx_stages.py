@@ -1,0 +1,140 @@
+"""Stages of an ONNX graph, specialised when values of new types are seen, run one after the other, and kept.
+
+A stage holds for the types of what it is handed and the values it looked at; the stages that follow it are kept
+with it, so that a call that goes the same way finds everything made.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from dovetail.base.errors import ModelError
+from dovetail.base.words import printable
+from dovetail.frontends.onnx.convert.attributes import body, malformed
+from dovetail.frontends.onnx.entries import HostValue, Signature, follow, part, signature
+from dovetail.frontends.onnx.host.call import Call
+from dovetail.frontends.onnx.host.table import LOOPS, run
+from dovetail.frontends.onnx.inline import Names, Work, captured
+from dovetail.frontends.onnx.model import FunctionKey, OnnxFunction, OnnxGraph
+from dovetail.frontends.onnx.specialise import Stage, opset, specialise
+from dovetail.ir.graph.bound import BoundGraph
+from dovetail.model.onnx_loops import run_loop, run_scan
+from dovetail.model.onnx_report import Tally
+
+Array = npt.NDArray[np.generic]
+RunGraph = Callable[..., Sequence[Array]]
+Compile = Callable[[BoundGraph], RunGraph]
+"""A graph becomes a function from its inputs to its outputs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Making:
+    """What all stages of a session share."""
+
+    functions: Mapping[FunctionKey, OnnxFunction]
+    names: Names
+    compile: Compile
+    tally: Tally
+    most: int
+    """How many stages are kept side by side."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Built:
+    """A stage that can run, and what follows it."""
+
+    stage: Stage
+    function: RunGraph | None
+    following: Stages
+
+
+class Stages:
+    """``work`` for values of any types. ``fixed`` are values that never change, ``wanted`` those to be made."""
+
+    def __init__(self, making: Making, work: Sequence[Work], fixed: Mapping[str, HostValue], wanted: Sequence[str]):
+        self._making, self._work, self._fixed, self._wanted = making, work, fixed, wanted
+        self._built: OrderedDict[Signature, list[Built]] = OrderedDict()
+        self._bodies: dict[int, tuple[OnnxGraph, Stages]] = {}
+
+    def run(self, values: Mapping[str, HostValue]) -> dict[str, HostValue]:
+        """The wanted values, from those that are handed in."""
+        stages, current = self, dict(values)
+        while True:
+            built = stages._find(current)
+            stage = built.stage
+            results: Sequence[Array] = ()
+            if built.function is not None:
+                results = built.function(*(part(current, path) for path in stage.inputs))
+            made = {name: follow(recipe, current, results) for name, recipe in stage.recipes.items()}
+            for hosted in stage.hosted:
+                made.update(stages._run_on_host(hosted.work, made))
+            if not stage.rest:
+                return {name: _wanted(name, made) for name in self._wanted}
+            stages, current = built.following, made
+
+    def _find(self, values: Mapping[str, HostValue]) -> Built:
+        """The stage for these values, made if there is none."""
+        key = tuple((name, signature(value)) for name, value in values.items() if name not in self._fixed)
+        found = self._built.setdefault(key, [])
+        self._built.move_to_end(key)
+        for built in found:
+            if all(_same(part(values, path), array) for path, array in built.stage.guards):
+                return built
+        built = self._build(values)
+        found.append(built)
+        if len(found) > self._making.most:
+            del found[0]
+        if len(self._built) > self._making.most:
+            self._built.popitem(last=False)
+        return built
+
+    def _build(self, values: Mapping[str, HostValue]) -> Built:
+        making = self._making
+        stage = specialise(self._work, values, self._fixed, self._wanted, making.functions, making.names)
+        making.tally.add(stage)
+        function = making.compile(stage.bound) if stage.bound.graph.outputs else None
+        return Built(stage, function, Stages(making, stage.rest, stage.fixed, self._wanted))
+
+    def _run_on_host(self, work: Work, values: Mapping[str, HostValue]) -> dict[str, HostValue]:
+        node = work.node
+        if (node.domain, node.op) in LOOPS:
+            repeat = run_loop if node.op == "Loop" else run_scan
+            results: Sequence[HostValue] = repeat(node, self._body(work, values), values)
+        else:
+            results = run(Call(node, opset(work), [values[name] if name else None for name in node.inputs]))
+        if len(results) < len(node.outputs):
+            raise malformed(node, f"it has {len(node.outputs)} outputs, {len(results)} are made")
+        return {name: value for name, value in zip(node.outputs, results, strict=False) if name}
+
+    def _body(self, work: Work, values: Mapping[str, HostValue]) -> Callable[..., list[HostValue]]:
+        """The body of a loop as a function of its inputs."""
+        inner = body(work.node, "body")
+        if id(work.node) not in self._bodies:
+            fixed = {name: tensor.array() for name, tensor in inner.initializers.items()}
+            nodes = [Work(node, work.opsets) for node in inner.nodes]
+            outputs = [value.name for value in inner.outputs]
+            self._bodies[id(work.node)] = inner, Stages(self._making, nodes, fixed, outputs)
+        stages = self._bodies[id(work.node)][1]
+        outer = {name: values[name] for name in captured(inner)}
+
+        def call(*given: HostValue) -> list[HostValue]:
+            inputs = zip((value.name for value in inner.inputs), given, strict=True)
+            made = stages.run({**outer, **dict(inputs)})
+            return [made[value.name] for value in inner.outputs]
+
+        return call
+
+
+def _same(value: HostValue, array: Array) -> bool:
+    return isinstance(value, np.ndarray) and bool(np.array_equal(value, array))
+
+
+def _wanted(name: str, made: Mapping[str, HostValue]) -> HostValue:
+    if name not in made:
+        raise ModelError(f"output '{printable(name)}' is made by nothing")
+    return made[name]
