@@ -74,7 +74,7 @@ class ModelLimits:
     """Largest extent of one dimension."""
     rank: int = 32
     """How many dimensions a tensor may have."""
-    messages: int = 4_000_000
+    messages: int = 2_000_000
     """How many parts the file may have in all: nodes, attributes, tensors, names, types."""
     nodes: int = 200_000
     """Nodes of all graphs and functions together."""

@@ -20,6 +20,7 @@ from dovetail.frontends.onnx.graphs import read_function, read_graph, read_opset
 from dovetail.frontends.onnx.model import FunctionKey, OnnxFunction, OnnxModel
 from dovetail.frontends.onnx.reading import Place, Reading
 from dovetail.frontends.onnx.validate import validate
+from dovetail.frontends.onnx.wire import check_parts
 
 
 def read(source: str | Path | bytes, limits: ModelLimits = DEFAULT_MODEL_LIMITS) -> OnnxModel:
@@ -52,6 +53,7 @@ def from_proto(
 def _parse(content: bytes, name: str, limits: ModelLimits) -> ModelProto:
     if len(content) > limits.file_bytes:
         raise LimitError(f"{name} has {len(content)} bytes, more than the {limits.file_bytes} that are allowed")
+    check_parts(content, limits.messages, name)
     try:
         return ModelProto.FromString(content)
     except DecodeError as problem:
