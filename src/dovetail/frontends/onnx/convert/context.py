@@ -13,6 +13,7 @@ graph holds for this value alone: it becomes one of ``guards``.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -98,6 +99,10 @@ class Context:
         """The value of ``name`` if it is the same for all inputs: no input is looked at."""
         return None if self._order(name, guard=False) is None else self.value(name)
 
+    def now(self, name: str) -> Array | None:
+        """The value of ``name`` if it has been computed, or is a constant: nothing is computed for it."""
+        return self._known.get(name)
+
     def known(self, name: str) -> Array:
         """The value of ``name``, which the conversion cannot do without."""
         found = self.value(name)
@@ -165,8 +170,9 @@ class Context:
         return self._add(SCAN, (*operands, *shared), len(outputs), attributes, (graph,))
 
     def bound(self, outputs: Sequence[str]) -> BoundGraph:
-        """The graph that makes ``outputs``, without what none of them needs; inputs all stay."""
+        """The graph that makes ``outputs``, without what none of them needs."""
         graph = without_dead(self._builder.graph(*outputs))
+        graph = replace(graph, inputs=tuple(value for value in graph.inputs if graph.uses(value.name)))
         return BoundGraph(graph, {value.name: self.data[value.name] for value in graph.constants}, dict(self.names))
 
     def _add(

@@ -1,0 +1,32 @@
+"""Every operator there is on the host, by (domain, operator). A module of ``host`` has a table ``HOST`` of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dovetail.base.errors import ModelError
+from dovetail.frontends.onnx.convert.attributes import malformed, unsupported
+from dovetail.frontends.onnx.host.call import Call, HostFunction, Results
+
+_TABLES: tuple[Mapping[tuple[str, str], HostFunction], ...] = ()
+
+HOST: Mapping[tuple[str, str], HostFunction] = {key: made for table in _TABLES for key, made in table.items()}
+
+LOOPS = frozenset({("", "Loop"), ("", "Scan")})
+"""Run by the session, which has a session for their body."""
+RANDOM = frozenset({("", name) for name in ("Bernoulli", "Multinomial", "RandomNormal", "RandomUniform")})
+"""Never computed while building: each call makes something else."""
+
+
+def run(call: Call) -> Results:
+    """What the operator makes; what NumPy cannot make of the operands is an error of the model."""
+    node = call.node
+    function = HOST.get((node.domain, node.op))
+    if function is None:
+        raise unsupported(node, "there is no function for it")
+    try:
+        return function(call)
+    except ModelError:
+        raise
+    except (ValueError, TypeError, IndexError, KeyError, ArithmeticError) as problem:
+        raise malformed(node, f"it cannot take these operands ({problem})") from problem
