@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from math import prod
 
+from dovetail.base.errors import OperatorError
 from dovetail.ir.graph.graph import Type
 from dovetail.ir.graph.operator import Ints, operators
-from dovetail.ops.text import Grid, accumulator, count, grid, need_rank, summed, text
+from dovetail.ir.index import variable
+from dovetail.ops.text import Grid, accumulator, count, elements, grid, need_rank, summed, text
 from dovetail.ops.window import Slide, extents, places, slides, taps
 
 
@@ -20,6 +22,61 @@ def max_pool(
     where = _inside(parts, out)
     value = f"x[n, c, {places(parts)}]"
     return summed(x.dtype, out, taps(parts).loops, value, op="max=", where=", ".join(where))
+
+
+def max_pool_indices(
+    x: Type,
+    *,
+    kernel: Ints,
+    strides: Ints = (),
+    pads: Ints = (),
+    dilations: Ints = (),
+    ceil_mode: int = 0,
+    column_major: int = 0,
+) -> str:
+    """The largest of each window, and which element of x it is, the first if there are several.
+
+    Elements are counted in row-major order, or with the spatial axes backwards.
+    """
+    need_rank("x", x, 3, 5)
+    parts = slides(x.shape[2:], extents(kernel), strides, pads, dilations)
+    out = _windows(x, parts, ceil_mode)
+    conditions = ", ".join(_inside(parts, out))
+    where = f" where {conditions}" if conditions else ""
+    element = f"x[n, c, {places(parts)}]"
+    place = variable("n") * elements(x.shape[1:]).const + variable("c") * elements(x.shape[2:]).const
+    for part, step in zip(parts, _steps(x), strict=True):
+        place += part.place * step
+    found = f"{element} == y[{out.index}]"
+    if x.dtype.is_float:
+        found = f"({found}) | isnan({element})"
+    first = f"first[{out.index}]"
+    loops = f"{out.loops}, {taps(parts).loops}"
+    return text(
+        f"temp first: i64[{out.shape}]  out y: {x.dtype}[{out.shape}]  out indices: i64[{out.shape}]",
+        f"for {loops}{where}: y[{out.index}] max= {element}",
+        f"for {loops}{where}: {first} min= select({found}, {place}, {elements(x.shape)})",
+        f"for {out.loops}: indices[{out.index}] = {_backwards(x, first) if column_major else first}",
+    )
+
+
+def lp_pool(
+    x: Type,
+    *,
+    kernel: Ints,
+    strides: Ints = (),
+    pads: Ints = (),
+    dilations: Ints = (),
+    ceil_mode: int = 0,
+    p: int = 2,
+) -> str:
+    """The ``p``-norm of each window; padding counts as 0."""
+    need_rank("x", x, 3, 5)
+    parts = slides(x.shape[2:], extents(kernel), strides, pads, dilations)
+    out = _windows(x, parts, ceil_mode)
+    power, root = norm_forms(p)
+    value = power.format(x=f"x[n, c, {places(parts)}]")
+    return summed(x.dtype, out, taps(parts).loops, value, root, where=", ".join(_inside(parts, out)))
 
 
 def average_pool(
@@ -65,6 +122,29 @@ def global_average_pool(x: Type) -> str:
     )
 
 
+def norm_forms(p: int) -> tuple[str, str]:
+    """What is summed for a ``p``-norm, of ``{x}``, and what becomes of the sum ``{t}``."""
+    if p < 1:
+        raise OperatorError(f"there is no {p}-norm")
+    forms = {1: ("abs({x})", "{t}"), 2: ("{x} * {x}", "sqrt({t})")}
+    return forms.get(p, (f"pow(abs({{x}}), {float(p)})", f"pow({{t}}, {1 / p!r})"))
+
+
+def _steps(x: Type) -> list[int]:
+    """How many elements lie between neighbours along each spatial axis."""
+    return [elements(x.shape[dim + 1 :]).const for dim in range(2, x.rank)]
+
+
+def _backwards(x: Type, place: str) -> str:
+    """An element's number in row-major order -> its number with the spatial axes backwards."""
+    size = elements(x.shape[2:]).const
+    total, factor = f"{place} // {size} * {size}", 1
+    for extent, step in zip(x.shape[2:], _steps(x), strict=True):
+        total += f" + {place} // {step} % {extent} * {factor}"
+        factor *= extent.const
+    return total
+
+
 def _windows(x: Type, parts: list[Slide], ceil_mode: int) -> Grid:
     counts = tuple(part.count(bool(ceil_mode)) for part in parts)
     return Grid(("n", "c", *(part.out for part in parts)), (*x.shape[:2], *counts))
@@ -78,4 +158,4 @@ def _inside(parts: list[Slide], out: Grid, padded: bool = False) -> list[str]:
     return found
 
 
-OPERATORS = operators(max_pool, average_pool, global_average_pool)
+OPERATORS = operators(max_pool, max_pool_indices, lp_pool, average_pool, global_average_pool)

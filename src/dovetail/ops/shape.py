@@ -22,8 +22,10 @@ def transpose(x: Type, *, perm: Ints | None = None) -> str:
     return text(f"out y: {x.dtype}[{out.shape}]", f"for {out.loops}: y[{out.index}] = x[{g.index}]")
 
 
-def reshape(x: Type, *, shape: Ints) -> str:
-    """The same elements in row-major order; -1 stands for what is left, 0 for the extent that is there."""
+def reshape(x: Type, *, shape: Ints, allow_zero: int = 0) -> str:
+    """The same elements in row-major order; -1 stands for what is left, 0 for the extent that is there (or 0)."""
+    if allow_zero and -1 not in shape:
+        return reshaped(x, tuple(map(constant, shape)))
     return reshaped(x, _wanted(x, shape))
 
 

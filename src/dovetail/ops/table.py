@@ -6,8 +6,14 @@ from collections.abc import Mapping
 
 from dovetail.ir.graph.operator import Operator
 from dovetail.ops import (
+    activation,
+    arithmetic,
+    blocks,
     contraction,
     convolution,
+    einsum,
+    elementary,
+    generate,
     lookup,
     normalisation,
     padding,
@@ -15,19 +21,27 @@ from dovetail.ops import (
     pooling,
     recurrent,
     reduction,
+    scatter,
     shape,
 )
 
 _MODULES = (
     pointwise,
+    arithmetic,
+    elementary,
+    activation,
     contraction,
+    einsum,
     convolution,
     pooling,
     normalisation,
     reduction,
     shape,
+    generate,
+    blocks,
     padding,
     lookup,
+    scatter,
     recurrent,
 )
 

@@ -4,9 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from dovetail.frontends.onnx.convert import (
+    contraction,
+    generate,
+    lookup,
+    nn,
+    normalisation,
+    pointwise,
+    reduction,
+    shape,
+)
 from dovetail.frontends.onnx.convert.context import Conversion
 
-_TABLES: tuple[Mapping[tuple[str, str], Conversion], ...] = ()
+_TABLES: tuple[Mapping[tuple[str, str], Conversion], ...] = (
+    contraction.CONVERSIONS,
+    generate.CONVERSIONS,
+    lookup.CONVERSIONS,
+    nn.CONVERSIONS,
+    normalisation.CONVERSIONS,
+    pointwise.CONVERSIONS,
+    reduction.CONVERSIONS,
+    shape.CONVERSIONS,
+)
 """``module.CONVERSIONS`` of each; no operator is in two."""
 
 CONVERSIONS: Mapping[tuple[str, str], Conversion] = {key: made for table in _TABLES for key, made in table.items()}
