@@ -16,6 +16,7 @@ from dovetail.graph.grouping import Region
 from dovetail.ir.graph.bound import BoundGraph
 from dovetail.ir.graph.graph import Type
 from dovetail.model.constants import Constants
+from dovetail.model.hosts import node_text
 from dovetail.model.memory import Lifetime, lay_out
 from dovetail.model.parts import Part
 from dovetail.model.report import VIEW
@@ -160,7 +161,7 @@ class _Assembly:
         if part is None:
             (node,) = piece.region.nodes
             operands, results = (tuple(map(self._tensor, names)) for names in (node.operands, node.results))
-            return HostStep(piece.region.title, str(number), operands, results)
+            return HostStep(piece.region.title, node_text(node, self.types), operands, results)
         shared, private = self.work[number]
         return NativeStep(
             piece.region.title,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 
 from dovetail.base.errors import GraphError, TargetError
@@ -11,20 +10,18 @@ from dovetail.base.limits import DEFAULT_MODEL_LIMITS, ModelLimits
 from dovetail.graph.grouping import regions
 from dovetail.graph.optimise import optimise
 from dovetail.ir.graph.bound import BoundGraph
-from dovetail.ir.graph.graph import Node
-from dovetail.ir.graph.operator import find
 from dovetail.ir.graph.verify import verify
 from dovetail.ir.program import Program
 from dovetail.model.assemble import Piece, assemble, check_arena, check_memory
-from dovetail.model.compiled import Array, CompiledModel, Parts
+from dovetail.model.compiled import Array, CompiledModel
+from dovetail.model.finished import Finished
 from dovetail.model.parts import Part, from_bytes, to_bytes
 from dovetail.model.programs import canonical_program
-from dovetail.model.report import COMPILED, HOST, ModelReport, Note, Row
+from dovetail.model.report import COMPILED, ModelReport, Note, Row
 from dovetail.model.workers import Setting, compiled_parts
 from dovetail.ops.table import OPERATORS
 from dovetail.runtime.beside import symbols_beside
 from dovetail.runtime.cache import Cache, open_cache
-from dovetail.runtime.model_frame import HostFunction
 from dovetail.runtime.model_image import Machine
 from dovetail.runtime.threads import thread_count
 from dovetail.stored import Shelf
@@ -76,9 +73,9 @@ def compile_graph(
         pieces, [Note(r.pass_, r.what, r.why) for r in records], image.arena_bytes, constants.arrays, count
     )
     objects = tuple({part.entry: part.code for part in parts.values()}.values())
-    hosts = [_host(piece.region.nodes[0]) for piece in pieces if piece.region.kind == HOST]
     symbols = symbols_beside(machine.external_instructions)
-    return CompiledModel(Parts(image, objects, tuple(constants.arrays), report), hosts, symbols, store)
+    finished = Finished(image, objects, tuple(constants.arrays), report, tuple(symbols))
+    return CompiledModel(finished, symbols, store)
 
 
 def _compiled(
@@ -108,13 +105,6 @@ def _key(program: Program, setting: Setting) -> dict[str, str]:
 def _kept(key: Mapping[str, str], store: Cache | None) -> Part | None:
     data = None if store is None else store.get(_KIND, key)
     return None if data is None else from_bytes(data)
-
-
-def _host(node: Node) -> HostFunction:
-    known = find(node, OPERATORS)
-    if known.run is None:
-        raise GraphError(f"{node.op} has no function on the host", where=node.place)
-    return partial(known.run, **known.settings(node))
 
 
 def _report(

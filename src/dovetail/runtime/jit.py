@@ -78,6 +78,15 @@ def compiler_identity() -> dict[str, str]:
     return {"llvm": ".".join(map(str, llvm.llvm_version_info)), "triple": llvm.get_default_triple()}
 
 
+def this_machine() -> tuple[str, frozenset[str]]:
+    """The architecture of this machine, and the features of its processor; none where LLVM cannot tell."""
+    architecture = str(llvm.get_process_triple()).split("-")[0]
+    try:
+        return architecture, frozenset(name for name, here in llvm.get_host_cpu_features().items() if here)
+    except RuntimeError:
+        return architecture, frozenset()
+
+
 def _link(builder: llvm.JITLibraryBuilder, symbols: Mapping[str, int]) -> LoadedCode:
     library = f"code{next(_numbers)}"
     for name, address in symbols.items():

@@ -1,0 +1,88 @@
+"""``torch.compile(model, backend="dovetail")``: found by its entry point, without an import.
+
+    torch.compile(model, backend="dovetail", options={"strict": True, "threads": 2})
+
+Dynamo hands over the operations it has seen; AOTAutograd makes them functions of ATen operators. Graphs that are part
+of training stay with PyTorch. ``reports()`` has what became of the latest graphs.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+from torch._dynamo.backends.common import aot_autograd
+from torch._guards import TracingContext
+from torch.fx import GraphModule
+
+from dovetail.base.errors import CallError, UnsupportedError
+from dovetail.base.suggest import closest
+from dovetail.frontends.torch.decompose import decompositions
+from dovetail.frontends.torch.partition import Fallback
+from dovetail.model.torch_function import TorchFunction
+from dovetail.model.torch_run import Settings, TorchReport
+
+_LOG = logging.getLogger("dovetail.torch")
+_KEPT = 4096
+_OPTIONS: Mapping[str, type] = {"strict": bool, "threads": int, "target": str, "cache": bool, "jobs": int}
+_PARAMETERS = ("constants", "inputs")
+_TRAINING = "gradients are needed: the graph runs in PyTorch"
+
+Compiled = Callable[..., object]
+_reports: deque[TorchReport] = deque(maxlen=_KEPT)
+
+
+def dovetail(
+    module: GraphModule, inputs: Sequence[object], options: Mapping[str, object] | None = None, mode: str | None = None
+) -> Compiled:
+    """What Dynamo calls for each graph: the function that runs it."""
+    settings, parameters = _settings(options or {})
+    compiler = aot_autograd(
+        fw_compiler=partial(_training, settings=settings),
+        bw_compiler=_eager,
+        inference_compiler=partial(_inference, settings=settings, constants=parameters == "constants"),
+        decompositions=decompositions(),
+    )
+    compiled: Compiled = compiler(module, inputs)
+    return compiled
+
+
+def reports() -> tuple[TorchReport, ...]:
+    """Of the latest graphs, in order."""
+    return tuple(_reports)
+
+
+def _inference(module: GraphModule, inputs: Sequence[object], settings: Settings, constants: bool) -> Compiled:
+    traced = TracingContext.try_get()
+    metadata = None if traced is None else traced.fw_metadata
+    fixed = metadata.static_input_indices if constants and metadata is not None else ()
+    return TorchFunction(module, fixed, settings, _reports.append)
+
+
+def _training(module: GraphModule, inputs: Sequence[object], settings: Settings) -> Compiled:
+    if settings.strict:
+        raise UnsupportedError("a graph", "gradients are needed", hint="with torch.no_grad(): ...")
+    _LOG.warning(_TRAINING)
+    _reports.append(TorchReport((), (Fallback("the whole graph", _TRAINING),)))
+    return _eager(module, inputs)
+
+
+def _eager(module: GraphModule, inputs: Sequence[object]) -> Compiled:
+    run: Compiled = module.forward
+    return run
+
+
+def _settings(options: Mapping[str, object]) -> tuple[Settings, str]:
+    """Options of ``torch.compile``, each of its kind."""
+    given = dict(options)
+    parameters = given.pop("parameters", "constants")
+    if parameters not in _PARAMETERS:
+        raise CallError(f"parameters is {parameters!r}", hint=f"one of {', '.join(_PARAMETERS)}")
+    for name, value in given.items():
+        if name not in _OPTIONS:
+            raise CallError(f"the backend has no option '{name}'", hint=closest(name, _OPTIONS))
+        if not isinstance(value, _OPTIONS[name]):
+            raise CallError(f"option {name} is {value!r}, not a {_OPTIONS[name].__name__}")
+    return Settings(**given), str(parameters)  # type: ignore[arg-type]

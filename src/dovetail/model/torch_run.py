@@ -1,0 +1,114 @@
+"""A traced PyTorch graph as one callable over tensors: our parts compiled, the others run by PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch.fx import Node
+from torch.utils._pytree import tree_map_only
+
+from dovetail.base.errors import UnsupportedError
+from dovetail.frontends.torch.elements import array_of, tensor_of
+from dovetail.frontends.torch.partition import Fallback, OwnPart, Partition, TorchPart, partition
+from dovetail.model.build import compile_graph
+from dovetail.model.compiled import CompiledModel
+from dovetail.model.report import ModelReport
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How parts are compiled. ``strict`` refuses what PyTorch would have to run."""
+
+    strict: bool = False
+    target: str = "host"
+    threads: int | None = None
+    cache: bool = True
+    jobs: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TorchReport:
+    """What became of a PyTorch graph: a report of each compiled part, and what PyTorch runs and why."""
+
+    parts: tuple[ModelReport, ...]
+    fallbacks: tuple[Fallback, ...] = ()
+
+    def __str__(self) -> str:
+        lines = [f"{len(self.parts)} compiled parts, {len(self.fallbacks)} operators run by PyTorch"]
+        lines += [f"{fallback.operator}: {fallback.reason}" for fallback in self.fallbacks]
+        return "\n".join([*lines, *map(str, self.parts)])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Compiled:
+    part: OwnPart
+    model: CompiledModel
+
+    def run(self, values: dict[Node, object]) -> None:
+        arrays = [array_of(_tensor(values[node])) for node in self.part.inputs]
+        made = [tensor_of(array) for array in self.model(*arrays)]
+        taken: set[int] = set()
+        for node, source in zip(self.part.outputs, self.part.sources, strict=True):
+            tensor = made[source].clone() if source in taken else made[source]
+            taken.add(source)
+            values[node] = _laid_out(tensor, node.meta["val"])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Eager:
+    part: TorchPart
+
+    def run(self, values: dict[Node, object]) -> None:
+        for node in self.part.nodes:
+            args, kwargs = tree_map_only(Node, values.__getitem__, (node.args, node.kwargs))
+            values[node] = node.target(*args, **kwargs)
+
+
+class TorchRun:
+    """Call it with the tensors of the graph's placeholders; it returns the list of the graph's outputs."""
+
+    def __init__(self, graph: torch.fx.Graph, constants: Mapping[Node, torch.Tensor], settings: Settings) -> None:
+        self._parts: Partition = partition(graph, constants)
+        fallbacks = self._parts.fallbacks
+        if settings.strict and fallbacks:
+            first = fallbacks[0]
+            raise UnsupportedError(first.operator, first.reason, hint="strict=False runs it in PyTorch")
+        self._steps = [_step(part, settings) for part in self._parts.parts]
+        models = tuple(step.model.report for step in self._steps if isinstance(step, _Compiled))
+        self.report = TorchReport(models, fallbacks)
+
+    def __call__(self, inputs: Sequence[object]) -> list[object]:
+        values: dict[Node, object] = dict(self._parts.known)
+        values.update(zip(self._parts.inputs, inputs, strict=True))
+        for step in self._steps:
+            step.run(values)
+        return [self._output(item, values) for item in self._parts.outputs]
+
+    def _output(self, item: object, values: Mapping[Node, object]) -> object:
+        if not isinstance(item, Node):
+            return item
+        found = values[item]
+        is_constant = item in self._parts.known and item.op != "placeholder"
+        return found.clone() if is_constant and isinstance(found, torch.Tensor) else found
+
+
+def _step(part: OwnPart | TorchPart, settings: Settings) -> _Compiled | _Eager:
+    if isinstance(part, TorchPart):
+        return _Eager(part)
+    how = settings
+    model = compile_graph(part.bound, how.target, how.threads, cache=how.cache, jobs=how.jobs)
+    return _Compiled(part, model)
+
+
+def _tensor(value: object) -> torch.Tensor:
+    assert isinstance(value, torch.Tensor)
+    return value
+
+
+def _laid_out(tensor: torch.Tensor, meta: torch.Tensor) -> torch.Tensor:
+    """``tensor`` in the order in memory that PyTorch's trace has: who reads it may count on that."""
+    if meta.is_contiguous() or 0 in meta.stride():
+        return tensor
+    return torch.empty_strided(meta.shape, meta.stride(), dtype=meta.dtype).copy_(tensor)
