@@ -34,11 +34,13 @@ class _Binding:
     guards: tuple[tuple[int, int, int], ...]
     """Place among the inputs, address and version of each parameter."""
 
-    def holds(self, inputs: Sequence[torch.Tensor]) -> bool:
-        return all(
-            inputs[place].data_ptr() == address and inputs[place]._version == version
-            for place, address, version in self.guards
-        )
+    def holds(self, inputs: Sequence[object]) -> bool:
+        for place, address, version in self.guards:
+            tensor = inputs[place]
+            assert isinstance(tensor, torch.Tensor)
+            if tensor.data_ptr() != address or tensor._version != version:
+                return False
+        return True
 
 
 class TorchFunction:
@@ -54,7 +56,7 @@ class TorchFunction:
     def __call__(self, *inputs: object) -> list[object]:
         key = _key(inputs) if self._symbolic else ()
         binding = self._bindings.get(key)
-        if binding is None or not binding.holds(inputs):  # type: ignore[arg-type]
+        if binding is None or not binding.holds(inputs):
             binding = self._bind(inputs)
             self._bindings[key] = binding
             if len(self._bindings) > MOST_SHAPES:

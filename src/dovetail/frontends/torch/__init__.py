@@ -1,0 +1,1 @@
+"""Models of PyTorch: the ATen operators of a traced graph become a graph of ours, as far as there are conversions."""

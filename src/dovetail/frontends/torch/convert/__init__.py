@@ -1,0 +1,1 @@
+"""Conversions of ATen operators, by what they do; ``table`` has them all."""
