@@ -214,3 +214,18 @@ def test_rows_that_are_normalised_are_right_to_rounding(text: str, target: str) 
     assert isinstance(found, np.ndarray)
     expected = evaluate(rows, arrays)["y"].astype(np.float64)
     assert np.max(np.abs(found.astype(np.float64) - expected)) <= RELATIVE * max(1.0, float(np.max(np.abs(expected))))
+
+
+def test_tensors_may_have_the_names_that_registers_get() -> None:
+    text = "in a: f32[9]  out t1: f32[9]  temp t2: f32[9]  temp t3: f32[9]  temp r1: f32[9]\n"
+    text += "for i<9: t2[i] = a[i] + 1\nfor i<9: t3[i] = t2[i] * a[i]\nfor i<9: r1[i] = t3[i] - t2[i]\n"
+    text += "for i<9: t1[i] = r1[i] + t2[8 - i]"
+    for target in TARGETS:
+        assert_exact(compile(program(text), target, 2, cache=False))
+
+
+def test_a_constant_that_is_read_twice_is_laid_out_for_both() -> None:
+    text = "in w: f32[18,6]  const c: f32[3,6]  out y: f32[3,6]  temp t: f32[3,18]\n"
+    text += "for b<3, m<18, k<6: t[b,m] += c[b,k] * w[m,k]\nfor b<3, j<6: y[b,j] = t[b,j + 6] * c[b,j] + t[b,j]"
+    for target in TARGETS:
+        assert_exact(compile(program(text), target, 2, cache=False))

@@ -167,17 +167,30 @@ def _indices(rng: np.random.Generator, shape: tuple[int, ...], allowed: Interval
 
 
 def _index_ranges(program: Program, sizes: Mapping[str, int]) -> Iterator[tuple[str, Interval]]:
-    """For each tensor read in an index, the values that keep every such index inside its dimension."""
+    """For each tensor read in an index, the values that keep every such index inside its dimension.
+
+    What a place is computed from gets the same values: places are counted from the end, or clamped, where they are not
+    in range already.
+    """
     found: dict[str, Interval] = {}
     for statement in program.statements:
         ranges = _ranges(statement, sizes)
         for access in (statement.out, *statement.reads(), *reads(statement.value)):
             shape = extents(program.tensor(access.tensor), sizes)
             for index, extent in zip(access.indices, shape, strict=True):
-                for name, (low, high) in _allowed(index, (0, extent - 1), ranges):
-                    old = found.get(name, (low, high))
-                    found[name] = max(low, old[0]), min(high, old[1])
+                for name, allowed in _allowed(index, (0, extent - 1), ranges):
+                    _narrow(found, name, allowed)
+    for statement in reversed(program.statements):
+        if statement.out.tensor in found:
+            for access in reads(statement.value):
+                if program.tensor(access.tensor).dtype.is_integer:
+                    _narrow(found, access.tensor, found[statement.out.tensor])
     yield from found.items()
+
+
+def _narrow(found: dict[str, Interval], name: str, allowed: Interval) -> None:
+    low, high = found.get(name, allowed)
+    found[name] = max(low, allowed[0]), min(high, allowed[1])
 
 
 def _allowed(index: Index, wanted: Interval, ranges: Mapping[str, Interval]) -> Iterator[tuple[str, Interval]]:

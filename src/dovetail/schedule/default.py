@@ -208,7 +208,7 @@ class _Planner(PointwisePlanner):
         found: list[tuple[int, Hold]] = []
         for read, digits, position in order.packs:
             use = facts.reads[read]
-            ahead = use.role is Role.CONST
+            ahead = use.role is Role.CONST and not self.is_read_elsewhere(facts, use.access.tensor)
             at = -1 if ahead else position
             if at < 0 and not ahead and order.outer and self.is_read_elsewhere(facts, use.access.tensor):
                 at = 0

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from dovetail.certify.rounding import is_linear, rounding_spread, widened
+from dovetail.certify.stepped import stepped, stepped_spread
 from dovetail.ir.evaluate import evaluate
 from dovetail.ir.fill import fill
 from dovetail.ir.parse import parse
@@ -59,3 +60,31 @@ def test_a_program_whose_parts_cancel_is_certified_within_what_is_stated() -> No
     found = compile(program, "host", 1, cache=False)(arrays["x"], arrays["w"])
     error = np.asarray(found, np.float64) - 0.3 * np.asarray(arrays["w"], np.float64)
     assert np.abs(error).max() < 2e-3
+
+
+GELU = "in x: f32[1] out y: f32[1]\nfor i<1: y[i] = 0.5 * x[i] * (1.0 + erf(x[i] * 0.7071067811865476))"
+
+
+def test_every_operation_of_a_value_becomes_a_statement() -> None:
+    lines = str(stepped(parse(GELU))).splitlines()
+    assert [line for line in lines if line.startswith("for")] == [
+        "for i<1: s0[i] = 0.5 * x[i]",
+        "for i<1: s1[i] = x[i] * 0.7071067811865476",
+        "for i<1: s2[i] = erf(s1[i])",
+        "for i<1: s3[i] = 1.0 + s2[i]",
+        "for i<1: y[i] = s0[i] * s3[i]",
+    ]
+
+
+def test_parts_that_cancel_inside_a_value_leave_nothing_of_it() -> None:
+    program = parse(GELU)
+    arrays = {"x": np.array([-8.0], np.float32)}
+    wanted = evaluate(program, arrays)
+    assert wanted["y"][0] != 0 and evaluate(stepped(program), arrays)["y"][0] == 0
+    assert stepped_spread(program, arrays, {}, wanted) >= 1
+
+
+def test_a_function_without_parts_that_cancel_is_allowed_little_more() -> None:
+    program = parse("in x: f32[64] out y: f32[64]\nfor i<64: y[i] = 2.0 * tanh(0.1 * x[i])")
+    arrays = fill(program, 1)
+    assert stepped_spread(program, arrays, {}, evaluate(program, arrays)) < 1e-5

@@ -52,3 +52,12 @@ def test_index_tensors_hold_indices_that_are_in_range() -> None:
 def test_roots_and_logarithms_get_positive_numbers() -> None:
     program = parse("in x: f32[99] out y: f32[99] for i<99: y[i] = log(x[i]) + sqrt(x[i])")
     assert np.isfinite(evaluate(program, fill(program, 0))["y"]).all()
+
+
+def test_what_places_are_computed_from_is_in_range_as_well() -> None:
+    found = parse(
+        "in x: f32[4,8]  in p: i64[3]  out y: f32[3,8]  temp t: i64[3]\n"
+        "for i<3: t[i] = select(p[i] < 0, p[i] + 4, p[i])\nfor i<3, j<8: y[i,j] = x[t[i],j]"
+    )
+    places = fill(found, 0)["p"]
+    assert places.min() >= 0 and places.max() < 4

@@ -155,6 +155,7 @@ class Workshop:
         self.initialised: dict[str, Combine] = {}
         """Tensors accumulated in memory, set to their neutral element beforehand."""
         self._count = number * 1_000_000
+        self._taken = {t.name for t in program.tensors} | {size.name for size in program.sizes}
 
     def starts_in_memory(self, tensor: str) -> bool:
         """An ``op=`` into ``tensor`` goes on from what is in memory."""
@@ -164,7 +165,10 @@ class Workshop:
         return any(s.combine is Combine.SET for s in self.program.statements if s.out.tensor == tensor)
 
     def fresh(self, prefix: str) -> str:
+        """A name that nothing has: neither one made before nor a tensor or size of the program."""
         self._count += 1
+        while f"{prefix}{self._count}" in self._taken:
+            self._count += 1
         return f"{prefix}{self._count}"
 
     def add_statement(self, statement: Statement) -> int:
