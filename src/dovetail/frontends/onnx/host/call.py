@@ -45,6 +45,10 @@ class Call:
             raise malformed(self.node, f"input {at} is not a sequence")
         return found
 
+    def ints(self, at: int) -> tuple[int, ...]:
+        """Operand ``at``, a few whole numbers."""
+        return tuple(int(value) for value in self.array(at).reshape(-1))
+
     def whole(self, at: int, default: int) -> int:
         """Operand ``at``, one whole number."""
         found = self.maybe(at)

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 
 from dovetail.base.errors import ModelError
 from dovetail.frontends.onnx.convert.attributes import malformed, unsupported
+from dovetail.frontends.onnx.host import casting, image, learning, linear, movement, selection, signal, strings
 from dovetail.frontends.onnx.host.call import Call, HostFunction, Results
 
-_TABLES: tuple[Mapping[tuple[str, str], HostFunction], ...] = ()
+_MODULES = (movement, selection, casting, strings, signal, image, linear, learning)
 
-HOST: Mapping[tuple[str, str], HostFunction] = {key: made for table in _TABLES for key, made in table.items()}
+HOST: Mapping[tuple[str, str], HostFunction] = {key: made for module in _MODULES for key, made in module.HOST.items()}
 
 LOOPS = frozenset({("", "Loop"), ("", "Scan")})
 """Run by the session, which has a session for their body."""
