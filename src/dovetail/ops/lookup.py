@@ -44,7 +44,7 @@ def gather_nd(x: Type, indices: Type, *, batch_dims: int = 0) -> str:
     rows, depth = nd_rows(x, indices, batch_dims)
     rest = grid(x.shape[batch_dims + depth :], "s")
     batch = rows.names[:batch_dims]
-    places = [f"place[{', '.join((*rows.names, str(k)))}]" for k in range(depth)]
+    places = [f"place{k}[{rows.index}]" for k in range(depth)]
     read = ", ".join((*batch, *places, *rest.names))
     index = ", ".join((*rows.names, *rest.names))
     shape = ", ".join(map(str, (*rows.extents, *rest.extents)))
@@ -127,13 +127,12 @@ def nd_rows(x: Type, indices: Type, batch_dims: int = 0) -> tuple[Grid, int]:
 
 
 def nd_places(x: Type, indices: Type, rows: Grid, batch_dims: int, depth: int) -> str:
-    """``temp place``: the numbers of ``indices``, counted from the first."""
+    """``temp place0, place1, ...``: the numbers of ``indices``, counted from the first."""
     lines = []
     for k in range(depth):
-        at = ", ".join((*rows.names, str(k)))
-        value = from_end(f"indices[{at}]", x.shape[batch_dims + k])
-        lines.append(f"for {rows.loops}: place[{at}] = {value}")
-    return text(f"temp place: i64[{', '.join(map(str, (*rows.extents, max(depth, 1))))}]" if depth else "", *lines)
+        value = from_end(f"indices[{', '.join((*rows.names, str(k)))}]", x.shape[batch_dims + k])
+        lines += [f"temp place{k}: i64[{rows.shape}]", f"for {rows.loops}: place{k}[{rows.index}] = {value}"]
+    return text(*lines)
 
 
 def need_integers(t: Type) -> None:

@@ -39,7 +39,7 @@ def scatter_nd(x: Type, indices: Type, updates: Type, *, reduction: str = "none"
     rest = grid(x.shape[depth:], "s")
     need_shape("updates", updates, (*rows.extents, *rest.extents))
     points = Grid((*rows.names, *rest.names), (*rows.extents, *rest.extents))
-    written = [*(f"place[{', '.join((*rows.names, str(k)))}]" for k in range(depth)), *rest.names]
+    written = [*(f"place{k}[{rows.index}]" for k in range(depth)), *rest.names]
     return text(nd_places(x, indices, rows, 0, depth), _scattered(x, updates, points, written, reduction))
 
 

@@ -15,12 +15,15 @@ from dovetail.ops import (
     elementary,
     generate,
     lookup,
+    loss,
     normalisation,
     padding,
     pointwise,
     pooling,
+    quantise,
     recurrent,
     reduction,
+    resample,
     scatter,
     shape,
 )
@@ -43,6 +46,9 @@ _MODULES = (
     lookup,
     scatter,
     recurrent,
+    quantise,
+    loss,
+    resample,
 )
 
 OPERATORS: Mapping[str, Operator] = {known.name: known for module in _MODULES for known in module.OPERATORS}

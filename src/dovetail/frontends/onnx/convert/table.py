@@ -8,10 +8,13 @@ from dovetail.frontends.onnx.convert import (
     contraction,
     generate,
     lookup,
+    loss,
     nn,
     normalisation,
     pointwise,
+    quantise,
     reduction,
+    resize,
     shape,
 )
 from dovetail.frontends.onnx.convert.context import Conversion
@@ -25,6 +28,9 @@ _TABLES: tuple[Mapping[tuple[str, str], Conversion], ...] = (
     pointwise.CONVERSIONS,
     reduction.CONVERSIONS,
     shape.CONVERSIONS,
+    quantise.CONVERSIONS,
+    loss.CONVERSIONS,
+    resize.CONVERSIONS,
 )
 """``module.CONVERSIONS`` of each; no operator is in two."""
 
