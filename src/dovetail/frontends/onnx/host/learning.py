@@ -149,7 +149,9 @@ _HOLDS: Sequence[Callable[[float, float, frozenset[float]], bool]] = (
 
 def adam(call: Call) -> Results:
     node = call.node
-    alpha, beta = number(node, "alpha", 0.9), number(node, "beta", 0.999)
+    alpha, beta, epsilon = number(node, "alpha", 0.9), number(node, "beta", 0.999), number(node, "epsilon", None)
+    if epsilon is None:
+        raise unsupported(node, "epsilon is not stated; the standard's text and its cases differ in what it is then")
     rate, steps = _first(call, 0), call.whole(1, 0)
     if steps > 0:
         rate *= np.sqrt(1 - beta**steps) / (1 - alpha**steps)
@@ -157,7 +159,7 @@ def adam(call: Call) -> Results:
     for x, gradient, v, h in _tensors(call, 4):
         slope = number(node, "norm_coefficient", 0.0) * x + gradient
         v, h = alpha * v + (1 - alpha) * slope, beta * h + (1 - beta) * slope * slope
-        x = x - rate * v / (np.sqrt(h) + number(node, "epsilon", 1e-6))
+        x = x - rate * v / (np.sqrt(h) + epsilon)
         made.append(((1 - number(node, "norm_coefficient_post", 0.0)) * x, v, h))
     return _by_kind(call, made)
 
@@ -169,7 +171,7 @@ def adagrad(call: Call) -> Results:
     for x, gradient, h in _tensors(call, 3):
         slope = number(node, "norm_coefficient", 0.0) * x + gradient
         h = h + slope * slope
-        made.append((x - rate * slope / (np.sqrt(h) + number(node, "epsilon", 0.0)), h))
+        made.append((x - rate * slope / (np.sqrt(h) + number(node, "epsilon", 1e-6)), h))
     return _by_kind(call, made)
 
 

@@ -79,9 +79,10 @@ def mel_weights(call: Call) -> Results:
 
 
 def _transformed(x: Array, length: int, axis: int, inverse: bool, one_sided: bool) -> Array:
-    """The transform along ``axis``; the last axis holds the real part, or real and imaginary part."""
-    wide = x.astype(np.float64)
-    signal = wide[..., 0] if x.shape[-1] == 1 else wide[..., 0] + 1j * wide[..., 1]
+    """The transform along ``axis``, computed in x's precision; the last axis holds the parts of complex numbers."""
+    wide = x.astype(np.float32) if x.dtype.itemsize < 4 else np.ascontiguousarray(x)
+    complex_ = np.complex128 if wide.dtype == np.float64 else np.complex64
+    signal = wide[..., 0] if x.shape[-1] == 1 else wide.view(complex_)[..., 0]
     if inverse and one_sided:
         return np.fft.irfft(signal, length, axis)[..., None].astype(x.dtype)
     made = np.fft.ifft(signal, length, axis) if inverse else np.fft.fft(signal, length, axis)
