@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from dovetail.certify.exact import allowance, failure
-from dovetail.certify.rounding import is_linear, rounding_spread, spread_of, widened
+from dovetail.certify.rounding import is_linear, spread_of, widened
 from dovetail.certify.sample import evaluate_at, points_needed, written_elements
 from dovetail.certify.sizes import shown
-from dovetail.certify.stepped import stepped_spread
+from dovetail.certify.stepped import allowed_spread
 from dovetail.compare import compare, compare_elements, tile_classes
 from dovetail.ir.bind import extents
 from dovetail.ir.certificate import Check
@@ -102,8 +102,7 @@ class _Run:
         wanted = evaluate(self.program, arrays, self.sizes)
         compared = compare(self.program, self.kernel.plan, self.sizes, found, wanted, self.whole)
         if not compared.agrees and compared.inexact:
-            spread = rounding_spread if is_linear(self.program) else stepped_spread
-            allowed = spread(self.program, arrays, self.sizes, wanted)
+            allowed = allowed_spread(self.program, arrays, self.sizes, wanted)
             compared = compare(self.program, self.kernel.plan, self.sizes, found, wanted, self.whole, allowed=allowed)
         if not compared.agrees:
             return False, failure(compared, self.note, self.sizes)

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dovetail.base.errors import CodegenError, IndexRangeError
-from dovetail.certify.rounding import rounding_spread
 from dovetail.certify.sizes import shown
+from dovetail.certify.stepped import allowed_spread
 from dovetail.compare import Comparison, compare
 from dovetail.ir.bind import extents
 from dovetail.ir.certificate import Check
@@ -76,5 +76,5 @@ def _compared(program: Program, plan: Plan, nest: Nest, target: Target, sizes: d
     compared = compare(program, plan, sizes, found, wanted, whole)
     if compared.agrees or not compared.inexact:
         return compared
-    allowed = rounding_spread(program, arrays, sizes, wanted)
+    allowed = allowed_spread(program, arrays, sizes, wanted)
     return compare(program, plan, sizes, found, wanted, whole, allowed=allowed)

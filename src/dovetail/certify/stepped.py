@@ -18,13 +18,21 @@ import numpy as np
 import numpy.typing as npt
 
 from dovetail.base.dtypes import DType
-from dovetail.certify.rounding import spread_of
+from dovetail.certify.rounding import is_linear, rounding_spread, spread_of
 from dovetail.ir.evaluate import evaluate
 from dovetail.ir.expr import Apply, Expr, Read, argument_types, statement_type, value_type
 from dovetail.ir.index import Access, variable
 from dovetail.ir.program import Combine, Program, Role, Statement, Tensor
 
 Array = npt.NDArray[np.generic]
+
+
+def allowed_spread(
+    program: Program, arrays: Mapping[str, Array], sizes: Mapping[str, int], wanted: Mapping[str, Array]
+) -> float:
+    """What may be allowed, in parts of an output's largest value: for sums in another order, or roundings inside."""
+    spread = rounding_spread if is_linear(program) else stepped_spread
+    return spread(program, arrays, sizes, wanted)
 
 
 def stepped_spread(
