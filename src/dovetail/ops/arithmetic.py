@@ -132,7 +132,7 @@ def _whole_power(a: Type, b: Type) -> str:
         before = f"square{k - 1}[{g.index}]"
         lines.append(f"temp square{k}: {a.dtype}[{g.shape}]")
         lines.append(f"for {g.loops}: square{k}[{g.index}] = {before} * {before}")
-    factors = [f"select((exponent[{g.index}] >> {k}) & 1 == 1, square{k}[{g.index}], 1)" for k in range(_SQUARINGS)]
+    factors = [f"select(((exponent[{g.index}] >> {k}) & 1) == 1, square{k}[{g.index}], 1)" for k in range(_SQUARINGS)]
     odd = f"select({exponent} % 2 == 0, 1, {x})"
     unit = f"({x} == 1)" if a.dtype.kind is Kind.UNSIGNED else f"(({x} == 1) | ({x} == -1))"
     lines.append(f"out y: {a.dtype}[{g.shape}]")

@@ -25,6 +25,7 @@ from dovetail.ops import (
     reduction,
     resample,
     scatter,
+    sequence,
     shape,
 )
 
@@ -49,6 +50,7 @@ _MODULES = (
     quantise,
     loss,
     resample,
+    sequence,
 )
 
 OPERATORS: Mapping[str, Operator] = {known.name: known for module in _MODULES for known in module.OPERATORS}

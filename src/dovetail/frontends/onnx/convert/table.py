@@ -13,6 +13,7 @@ from dovetail.frontends.onnx.convert import (
     normalisation,
     pointwise,
     quantise,
+    recurrent,
     reduction,
     resize,
     shape,
@@ -31,6 +32,7 @@ _TABLES: tuple[Mapping[tuple[str, str], Conversion], ...] = (
     quantise.CONVERSIONS,
     loss.CONVERSIONS,
     resize.CONVERSIONS,
+    recurrent.CONVERSIONS,
 )
 """``module.CONVERSIONS`` of each; no operator is in two."""
 
