@@ -8,6 +8,7 @@ from dovetail.ir.graph.operator import Operator
 from dovetail.ops import (
     activation,
     arithmetic,
+    attention,
     blocks,
     contraction,
     convolution,
@@ -51,6 +52,7 @@ _MODULES = (
     loss,
     resample,
     sequence,
+    attention,
 )
 
 OPERATORS: Mapping[str, Operator] = {known.name: known for module in _MODULES for known in module.OPERATORS}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dovetail.frontends.onnx.convert import (
+    attention,
     contraction,
     generate,
     lookup,
@@ -33,6 +34,7 @@ _TABLES: tuple[Mapping[tuple[str, str], Conversion], ...] = (
     loss.CONVERSIONS,
     resize.CONVERSIONS,
     recurrent.CONVERSIONS,
+    attention.CONVERSIONS,
 )
 """``module.CONVERSIONS`` of each; no operator is in two."""
 
