@@ -50,11 +50,22 @@ class Session:
     def run(self, feeds: Mapping[str, HostValue]) -> dict[str, HostValue]:
         """The model's outputs by name; raises a CallError where ``feeds`` are not its inputs."""
         values = self._checked(feeds)
+        return self._stages_for(values).run(values)
+
+    def _stages_for(self, values: Mapping[str, HostValue]) -> Stages:
+        """Initial values that are not given stay what the file says."""
         given = frozenset(values.keys() & self._defaults.keys())
         if given not in self._stages:
             fixed = {name: array for name, array in self._inits.items() if name not in given}
             self._stages[given] = Stages(self._making, self._work, fixed, self.outputs)
-        return self._stages[given].run(values)
+        return self._stages[given]
+
+    def whole(self, feeds: Mapping[str, HostValue]) -> RunGraph:
+        """The function of the whole model for values like these: its inputs and outputs are the model's, in order.
+
+        An UnsupportedError says what stands against it: operators on the host, or values that were looked at."""
+        values = self._checked(feeds)
+        return self._stages_for(values).whole(values)
 
     def _checked(self, feeds: Mapping[str, HostValue]) -> dict[str, HostValue]:
         for name in feeds:

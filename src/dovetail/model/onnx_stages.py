@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from dovetail.base.errors import ModelError
+from dovetail.base.errors import ModelError, UnsupportedError
 from dovetail.base.words import printable
-from dovetail.frontends.onnx.convert.attributes import body, malformed
-from dovetail.frontends.onnx.entries import HostValue, Signature, follow, part, signature
+from dovetail.frontends.onnx.convert.attributes import body, malformed, title
+from dovetail.frontends.onnx.entries import HostValue, Made, Signature, follow, part, signature
 from dovetail.frontends.onnx.host.call import Call
 from dovetail.frontends.onnx.host.table import LOOPS, run
 from dovetail.frontends.onnx.inline import Names, Work, captured
@@ -76,6 +76,23 @@ class Stages:
             if not stage.rest:
                 return {name: _wanted(name, made) for name in self._wanted}
             stages, current = built.following, made
+
+    def whole(self, values: Mapping[str, HostValue]) -> RunGraph:
+        """The function of the one stage there is for these values; an UnsupportedError where there is more to it."""
+        built = self._find(values)
+        stage = built.stage
+        if stage.hosted:
+            first = stage.hosted[0]
+            raise UnsupportedError(title(first.work.node), f"it runs on the host: {first.reason}")
+        if stage.guards:
+            name = printable(str(stage.guards[0][0][0]))
+            raise UnsupportedError("one function for the model", f"shapes depend on the values of input '{name}'")
+        inputs, outputs = [(name,) for name in values], [stage.recipes[name] for name in self._wanted]
+        if built.function is None or list(stage.inputs) != inputs or outputs != [Made(n) for n in range(len(outputs))]:
+            raise UnsupportedError(
+                "one function for the model", "some inputs or outputs are no part of what is computed"
+            )
+        return built.function
 
     def _find(self, values: Mapping[str, HostValue]) -> Built:
         """The stage for these values, made if there is none."""
