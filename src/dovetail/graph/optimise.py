@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dovetail.graph.batch_norm_folding import BatchNormFolding
+from dovetail.graph.clean_up import CleanUp
 from dovetail.graph.common_subexpressions import CommonSubexpressions
 from dovetail.graph.constant_folding import ConstantFolding
 from dovetail.graph.dead_code import DeadCode
@@ -11,7 +13,7 @@ from dovetail.graph.record import Pass, Passed, Record
 from dovetail.ir.graph.bound import BoundGraph
 from dovetail.ir.graph.verify import Operators
 
-PASSES: tuple[Pass, ...] = (DeadCode(), ConstantFolding(), CommonSubexpressions())
+PASSES: tuple[Pass, ...] = (DeadCode(), ConstantFolding(), CleanUp(), BatchNormFolding(), CommonSubexpressions())
 _MOST_ROUNDS = 4
 
 
