@@ -71,6 +71,6 @@ def _content(path: Path, limits: ModelLimits) -> bytes:
                 raise ModelError(f"'{shown}' is not a file")
             if status.st_size > limits.file_bytes:
                 raise LimitError(f"'{shown}' has {status.st_size} bytes, more than the {limits.file_bytes} allowed")
-            return stream.read(limits.file_bytes + 1)
+            return stream.read(status.st_size)
     except (OSError, ValueError) as problem:
         raise ModelError(f"'{shown}' cannot be read", why=getattr(problem, "strerror", None) or str(problem)) from None
