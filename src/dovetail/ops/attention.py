@@ -33,7 +33,8 @@ def mask_lengths(x: Type, lengths: Type) -> str:
 def rotary(x: Type, cosines: Type, sines: Type, *, steps_axis: int = 1, interleaved: int = 0) -> str:
     """Pairs of the last axis of ``x[b, step, head, i]`` (or ``x[b, head, step, i]``), turned.
 
-    The angles are ``[b, step, k]``. A pair is (k, k + half), or (2k, 2k + 1) where they are interleaved; what has no angle stays.
+    The angles are ``[b, step, k]``. A pair is (k, k + half), or (2k, 2k + 1) where they are interleaved; what has no
+    angle stays as it is.
     """
     need_rank("x", x, 4, 4)
     if steps_axis not in (1, 2):
