@@ -14,15 +14,19 @@ from dovetail.ops.text import accumulator, axis_of, grid, named_dtype, need_shap
 
 
 def quantise(x: Type, scale: Type, zero: Type | None = None, *, dtype: str = "", axis: int = 1, block: int = 0) -> str:
-    """Rounded half to even; what does not fit the dtype is its nearest bound."""
+    """The quotient is rounded to its dtype, then half to even; what does not fit the dtype is its nearest bound."""
     kind = named_dtype(dtype, DTYPES["u8"] if zero is None else zero.dtype)
     if not kind.is_integer or (zero is not None and zero.dtype != kind):
         raise OperatorError(f"quantised to {kind}", hint="an integer dtype, which is that of zero")
     g, place = grid(x.shape), _place(x, scale, axis, block)
     wide = _wide(x, scale)
     shift = "" if zero is None else f" + {wide}({_read('zero', zero, scale, place)})"
-    value = f"round({wide}(x[{g.index}]) / {wide}({_read('scale', scale, scale, place)})){shift}"
-    return text(f"out y: {kind}[{g.shape}]", f"for {g.loops}: y[{g.index}] = {kind}({value})")
+    divided = f"{wide}(x[{g.index}]) / {wide}({_read('scale', scale, scale, place)})"
+    return text(
+        f"temp ratio: {wide}[{g.shape}]  out y: {kind}[{g.shape}]",
+        f"for {g.loops}: ratio[{g.index}] = {divided}",
+        f"for {g.loops}: y[{g.index}] = {kind}(round(ratio[{g.index}]){shift})",
+    )
 
 
 def dequantise(
@@ -47,15 +51,17 @@ def dynamic_quantise(x: Type) -> str:
     g = grid(x.shape)
     return text(
         f"out y: u8[{g.shape}]  out scale: f32[]  out zero: u8[]  temp low: f32[]  temp high: f32[]  temp shift: f32[]",
-        "temp first: f32[]  temp last: f32[]",
+        f"temp first: f32[]  temp last: f32[]  temp ratio: f32[{g.shape}]  temp start: f32[]",
         f"for {g.loops}: low[] min= x[{g.index}]",
         f"for {g.loops}: high[] max= x[{g.index}]",
         "first[] = min(low[], 0.0)",
         "last[] = max(high[], 0.0)",
         "scale[] = select(last[] == first[], 1.0, last[] - first[]) / 255.0",
-        "shift[] = round(min(max(-first[] / scale[], 0.0), 255.0))",
+        "start[] = -first[] / scale[]",
+        "shift[] = round(min(max(start[], 0.0), 255.0))",
         "zero[] = u8(shift[])",
-        f"for {g.loops}: y[{g.index}] = u8(round(x[{g.index}] / scale[]) + shift[])",
+        f"for {g.loops}: ratio[{g.index}] = x[{g.index}] / scale[]",
+        f"for {g.loops}: y[{g.index}] = u8(round(ratio[{g.index}]) + shift[])",
     )
 
 
