@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from dovetail.base.errors import CallError
+from dovetail.base.limits import DEFAULT_MODEL_LIMITS, ModelLimits
 from dovetail.base.suggest import closest
 from dovetail.base.words import printable
 from dovetail.frontends.onnx.elements import BY_DTYPE, ELEMENTS
@@ -29,7 +30,13 @@ class Session:
     ``compile`` makes a function of a graph: ``reference`` runs it by its meaning, slowly.
     """
 
-    def __init__(self, model: OnnxModel, compile: Compile, most_stages: int = MOST_STAGES) -> None:
+    def __init__(
+        self,
+        model: OnnxModel,
+        compile: Compile,
+        limits: ModelLimits = DEFAULT_MODEL_LIMITS,
+        most_stages: int = MOST_STAGES,
+    ) -> None:
         graph = model.graph
         self._tally = Tally()
         self._inits = {name: tensor.array() for name, tensor in graph.initializers.items()}
@@ -38,7 +45,7 @@ class Session:
         self.outputs = tuple(value.name for value in graph.outputs)
         self._defaults = {value.name: value for value in graph.inputs if value.name in self._inits}
         self._declared = {value.name: value for value in graph.inputs}
-        making = Making(model.functions, Names(model), compile, self._tally, most_stages)
+        making = Making(model.functions, Names(model), compile, self._tally, limits, most_stages)
         work = [Work(node, model.opsets) for node in graph.nodes]
         self._making, self._work = making, work
         self._stages: dict[frozenset[str], Stages] = {}

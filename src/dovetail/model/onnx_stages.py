@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dovetail.base.errors import ModelError, UnsupportedError
+from dovetail.base.limits import ModelLimits
 from dovetail.base.words import printable
 from dovetail.frontends.onnx.convert.attributes import body, malformed, title
 from dovetail.frontends.onnx.entries import HostValue, Made, Signature, follow, part, signature
@@ -40,6 +41,7 @@ class Making:
     names: Names
     compile: Compile
     tally: Tally
+    limits: ModelLimits
     most: int
     """How many stages are kept side by side."""
 
@@ -112,7 +114,7 @@ class Stages:
 
     def _build(self, values: Mapping[str, HostValue]) -> Built:
         making = self._making
-        stage = specialise(self._work, values, self._fixed, self._wanted, making.functions, making.names)
+        stage = specialise(self._work, values, self._fixed, self._wanted, making.functions, making.names, making.limits)
         making.tally.add(stage)
         function = making.compile(stage.bound) if stage.bound.graph.outputs else None
         return Built(stage, function, Stages(making, stage.rest, stage.fixed, self._wanted))
@@ -123,7 +125,8 @@ class Stages:
             repeat = run_loop if node.op == "Loop" else run_scan
             results: Sequence[HostValue] = repeat(node, self._body(work, values), values)
         else:
-            results = run(Call(node, opset(work), [values[name] if name else None for name in node.inputs]))
+            operands = [values[name] if name else None for name in node.inputs]
+            results = run(Call(node, opset(work), operands, self._making.limits.tensor_bytes))
         if len(results) < len(node.outputs):
             raise malformed(node, f"it has {len(node.outputs)} outputs, {len(results)} are made")
         return {name: value for name, value in zip(node.outputs, results, strict=False) if name}

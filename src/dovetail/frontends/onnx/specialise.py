@@ -18,6 +18,8 @@ import numpy as np
 
 from dovetail.base.dtypes import from_numpy
 from dovetail.base.errors import DovetailError, LimitError
+from dovetail.base.limits import DEFAULT_MODEL_LIMITS, ModelLimits
+from dovetail.base.words import printable
 from dovetail.frontends.onnx.convert.attributes import malformed, place, title, unsupported
 from dovetail.frontends.onnx.convert.context import Array, Context, Later
 from dovetail.frontends.onnx.convert.resolve import STRUCTURES
@@ -38,13 +40,11 @@ from dovetail.frontends.onnx.entries import (
     Tensor,
 )
 from dovetail.frontends.onnx.host.call import Call
-from dovetail.frontends.onnx.host.table import HOST, LOOPS, RANDOM, run
+from dovetail.frontends.onnx.host.table import HOST, LOOPS, MISTAKES, run
 from dovetail.frontends.onnx.inline import Names, Work, inline_function, reads
 from dovetail.frontends.onnx.model import FunctionKey, OnnxFunction, OnnxNode
 from dovetail.ir.graph.bound import BoundGraph
 
-MOST_WORK = 200_000
-"""How many nodes a model may become when functions and loops are put in place."""
 LARGEST_FOLDED = 1 << 20
 """Elements of a result that is computed while building because nothing of it depends on an input."""
 
@@ -83,12 +83,13 @@ def specialise(
     wanted: Sequence[str],
     functions: Mapping[FunctionKey, OnnxFunction],
     names: Names,
+    limits: ModelLimits = DEFAULT_MODEL_LIMITS,
 ) -> Stage:
     """The first stage of ``work`` for the values ``given``; ``fixed`` are the same in every call.
 
     ``wanted`` are the values that must be there in the end.
     """
-    making = Making(given, fixed, functions, names)
+    making = Making(given, fixed, functions, names, limits)
     making.take_all(work)
     return making.stage(wanted)
 
@@ -102,9 +103,11 @@ class Making:
         fixed: Mapping[str, HostValue],
         functions: Mapping[FunctionKey, OnnxFunction],
         names: Names,
+        limits: ModelLimits,
     ) -> None:
-        self.context = Context({})
+        self.context = Context({}, limits=limits)
         self.names = names
+        self._limits = limits
         self._given, self._fixed, self._functions = given, fixed, functions
         self._entries: dict[str, Entry] = {}
         self._inputs: dict[str, Path] = {}
@@ -120,8 +123,9 @@ class Making:
         while queue:
             item = queue.popleft()
             taken += 1
-            if taken > MOST_WORK:
-                raise LimitError(f"the model becomes more than {MOST_WORK} nodes", where=place(item.node))
+            if taken > self._limits.inlined_nodes:
+                most = self._limits.inlined_nodes
+                raise LimitError(f"the model becomes more than {most} nodes", where=place(item.node))
             queue.extendleft(reversed(self._take(item)))
 
     def entry(self, name: str) -> Entry | None:
@@ -208,10 +212,15 @@ class Making:
         conversion = CONVERSIONS.get((node.domain, node.op))
         names = tuple(entry.name if isinstance(entry, Tensor) else None for entry in operands)
         if conversion is None:
-            raise unsupported(node, "there is no conversion for it")
+            raise unsupported(
+                node, "it draws random numbers" if node.op in _RANDOM else "there is no conversion for it"
+            )
         if any(entry is not None and not isinstance(entry, Tensor) for entry in operands):
             raise NotResolved("an operand of a type that graphs do not have")
-        results = conversion(self.context, node, names)
+        try:
+            results = conversion(self.context, node, names)
+        except MISTAKES as problem:
+            raise malformed(node, f"it cannot take these operands ({printable(str(problem))})") from problem
         self._compiled.append(title(node))
         self._name_results(node, tuple(map(Tensor, results)))
         return ()
@@ -238,8 +247,12 @@ class Making:
         if (node.domain, node.op) not in HOST and (node.domain, node.op) not in LOOPS:
             raise unsupported(node, reason)
         values = [self._value(entry) for entry in operands]
-        if (node.domain, node.op) not in RANDOM | LOOPS and all(value is not _UNKNOWN for value in values):
-            made = run(Call(node, opset(item), [_known(value) for value in values]))
+        if (node.domain, node.op) not in LOOPS and all(value is not _UNKNOWN for value in values):
+            try:
+                made = run(Call(node, opset(item), [_known(value) for value in values], self._limits.folded_bytes))
+            except LimitError:
+                self._hosted.append(Hosted(item, reason))
+                return ()
             self._resolved.append(title(node))
             self._name_results(node, tuple(map(self._of_value, made)))
         else:
@@ -313,6 +326,10 @@ def opset(item: Work) -> int:
 
 
 _UNKNOWN = object()
+_RANDOM = frozenset(
+    ("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")
+)
+"""No two implementations draw the same."""
 
 
 def _known(value: object) -> HostValue:

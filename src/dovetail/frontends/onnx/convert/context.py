@@ -7,19 +7,22 @@
 Operands and results are names of ours; an optional input that is left out, or missing at the end, is None.
 
 ``context.value(name)`` asks for a value at build time. A small input is looked at only then, and from then on the
-graph holds for this value alone: it becomes one of ``guards``.
+graph holds for this value alone: it becomes one of ``guards``. Floats are looked at where they are asked for
+themselves, not where something is computed from them: they take too many values.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
 
 from dovetail.base.dtypes import DType, from_numpy
 from dovetail.base.errors import UnsupportedError
+from dovetail.base.limits import DEFAULT_MODEL_LIMITS, ModelLimits
 from dovetail.frontends.onnx.model import OnnxNode
 from dovetail.ir.graph.bound import BoundGraph
 from dovetail.ir.graph.build import Builder
@@ -49,8 +52,11 @@ class Later(Exception):
 class Context:
     """Builds one graph; ``around`` is that of the graph whose ``scan`` repeats this one."""
 
-    def __init__(self, opsets: Mapping[str, int], around: Context | None = None) -> None:
+    def __init__(
+        self, opsets: Mapping[str, int], around: Context | None = None, limits: ModelLimits = DEFAULT_MODEL_LIMITS
+    ) -> None:
         self.opsets: Mapping[str, int] = opsets
+        self.limits = limits
         self.names: dict[str, str] = {}
         """What the model calls a value of ours, for messages."""
         self.guards: dict[str, Array] = {}
@@ -98,6 +104,13 @@ class Context:
     def fixed(self, name: str) -> Array | None:
         """The value of ``name`` if it is the same for all inputs: no input is looked at."""
         return None if self._order(name, guard=False) is None else self.value(name)
+
+    def direct(self, name: str) -> Array:
+        """The value of ``name`` if it is the same for all inputs, or an input itself: what takes few values."""
+        found = self.value(name) if name in self._inputs else self.fixed(name)
+        if found is None:
+            raise Later(name)
+        return found
 
     def now(self, name: str) -> Array | None:
         """The value of ``name`` if it has been computed, or is a constant: nothing is computed for it."""
@@ -149,7 +162,7 @@ class Context:
 
     def step(self) -> Context:
         """A context for the body of a ``scan``: its inputs first, then what ``share`` and constants bring in."""
-        return Context(self.opsets, self)
+        return Context(self.opsets, self, self.limits)
 
     def share(self, outer: str) -> str:
         """In a body: the value ``outer`` of the graph around, the same at every step."""
@@ -208,14 +221,17 @@ class Context:
             if value in done:
                 continue
             done.add(value)
-            if self._at_hand(value, guard):
+            if self._at_hand(value, guard and (value == name or not self.dtype(value).is_float)):
                 order.append(value)
-            elif value in self._producers:
+            elif value in self._producers and self._bytes(value) <= self.limits.folded_bytes:
                 waiting.append((value, True))
                 waiting.extend((operand, False) for operand in self._producers[value].operands)
             else:
                 return None
         return order
+
+    def _bytes(self, value: str) -> int:
+        return prod(self.shape(value)) * self.dtype(value).bytes
 
     def _at_hand(self, value: str, guard: bool) -> bool:
         if value in self._outer:

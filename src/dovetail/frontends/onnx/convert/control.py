@@ -18,8 +18,8 @@ from dovetail.frontends.onnx.convert.structure import (
     NotResolved,
     Scope,
     Structure,
+    decision,
     operand,
-    scalar,
     sequence,
 )
 from dovetail.frontends.onnx.elements import ELEMENTS
@@ -34,7 +34,7 @@ MOST_NODES = 2000
 def if_(scope: Scope, work: Work, operands: Entries) -> Expansion:
     """The nodes of the branch that is taken."""
     node = work.node
-    branch = body(node, "then_branch" if scalar(scope, node, operands, 0) else "else_branch")
+    branch = body(node, "then_branch" if decision(scope, node, operands, 0) else "else_branch")
     if len(branch.outputs) < len(node.outputs):
         raise malformed(node, "a branch has fewer outputs than it")
     return Expansion(inline_graph(branch, (), node.outputs, work.opsets, scope.names))
@@ -129,13 +129,13 @@ def stack(scope: Scope, work: Work, operands: Entries) -> tuple[Entry, ...]:
 
 def _trip_count(scope: Scope, node: OnnxNode, operands: Entries, inner: OnnxGraph) -> int:
     """How often the body runs; raises where that depends on what it computes."""
-    if operands[1:2] and operands[1] is not None and not scalar(scope, node, operands, 1):
+    if operands[1:2] and operands[1] is not None and not decision(scope, node, operands, 1):
         return 0
     if not operands or operands[0] is None:
         raise NotResolved("nothing says how often it repeats")
     if not _goes_on(inner):
         raise NotResolved("how often it repeats depends on what it computes")
-    return max(0, scalar(scope, node, operands, 0))
+    return max(0, decision(scope, node, operands, 0))
 
 
 def _goes_on(inner: OnnxGraph) -> bool:

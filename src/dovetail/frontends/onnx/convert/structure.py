@@ -75,9 +75,20 @@ def value(scope: Scope, node: OnnxNode, operands: Entries, at: int) -> Array:
     return scope.context.known(found.name)
 
 
+def decision(scope: Scope, node: OnnxNode, operands: Entries, at: int) -> int:
+    """A condition or a count: where it is computed, the next stage is handed it, and guards nothing else."""
+    found = operand(node, operands, at)
+    if not isinstance(found, Tensor):
+        raise malformed(node, f"input {at} is not a tensor of numbers")
+    return _whole(node, scope.context.direct(found.name), at)
+
+
 def scalar(scope: Scope, node: OnnxNode, operands: Entries, at: int) -> int:
     """The value of a tensor of one whole number."""
-    found = value(scope, node, operands, at)
+    return _whole(node, value(scope, node, operands, at), at)
+
+
+def _whole(node: OnnxNode, found: Array, at: int) -> int:
     if found.size != 1:
         raise malformed(node, f"input {at} is not one number")
     return int(found.reshape(-1).astype(np.int64)[0])

@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
-from dovetail.frontends.onnx.convert.attributes import malformed
+from dovetail.base.errors import LimitError
+from dovetail.base.limits import DEFAULT_MODEL_LIMITS
+from dovetail.base.words import printable
+from dovetail.frontends.onnx.convert.attributes import malformed, place, title
 from dovetail.frontends.onnx.entries import Array, HostValue
 from dovetail.frontends.onnx.model import OnnxNode
 
@@ -25,6 +29,16 @@ class Call:
     node: OnnxNode
     opset: int
     operands: Sequence[HostValue]
+    largest_bytes: int = DEFAULT_MODEL_LIMITS.tensor_bytes
+    """What a result may take."""
+
+    def room(self, shape: Sequence[int], dtype: np.dtype[np.generic]) -> tuple[int, ...]:
+        """``shape``, if a tensor of it may be made."""
+        wanted = prod(shape) * dtype.itemsize
+        if wanted > self.largest_bytes or min((*shape, 0)) < 0:
+            what = f"{printable(title(self.node))} would make a tensor of shape {list(shape)}"
+            raise LimitError(what, where=place(self.node), why=f"{self.largest_bytes} bytes are allowed")
+        return tuple(shape)
 
     def array(self, at: int) -> Array:
         """Operand ``at``, a tensor that must be there."""

@@ -34,6 +34,7 @@ def grid_sample(call: Call) -> Results:
 def affine_grid(call: Call) -> Results:
     theta, dims = call.array(0), call.ints(1)[2:]
     aligned = bool(integer(call.node, "align_corners", 0))
+    call.room((len(theta), *dims, len(dims)), np.dtype(np.float64))
     axes = [np.linspace(-1, 1, n) if aligned else (2 * np.arange(n) + 1) / n - 1 for n in dims]
     places = [*reversed(np.meshgrid(*axes, indexing="ij")), np.ones(dims)]
     made = np.einsum("nij,j...->n...i", theta.astype(np.float64), np.stack(places))
@@ -48,7 +49,7 @@ def roi_align(call: Call) -> Results:
     half = text(node, "coordinate_transformation_mode", "half_pixel" if call.opset >= 16 else "output_half_pixel")
     centred = half == "half_pixel"
     ratio = integer(node, "sampling_ratio", 0)
-    made = np.zeros((len(rois), x.shape[1], height, width))
+    made = np.zeros(call.room((len(rois), x.shape[1], height, width), x.dtype))
     for at, (roi, batch) in enumerate(zip(rois, batches, strict=True)):
         start, end = roi[1::-1] * scale - 0.5 * centred, roi[:1:-1] * scale - 0.5 * centred
         size = end - start if centred else np.maximum(end - start, 1.0)
@@ -99,11 +100,11 @@ def max_unpool(call: Call) -> Results:
     inferred = (*x.shape[:2], *((n - 1) * s - low - high + k for n, s, k, low, high in sizes))
     if places.size and not 0 <= places.min() <= places.max() < prod(inferred):
         raise malformed(call.node, "an index is outside the result")
-    flat = np.zeros(prod(inferred), x.dtype)
+    flat = np.zeros(prod(call.room(inferred, x.dtype)), x.dtype)
     flat[places.reshape(-1)] = x.reshape(-1)
     if call.maybe(2) is None:
         return (flat.reshape(inferred),)
-    made = np.zeros(call.ints(2), x.dtype)
+    made = np.zeros(call.room(call.ints(2), x.dtype), x.dtype)
     made[tuple(map(slice, inferred))] = flat.reshape(inferred)
     return (made,)
 
@@ -117,7 +118,7 @@ def col2im(call: Call) -> Results:
     counts = [(n - d * (k - 1) - 1) // s + 1 for n, d, k, s in zip(grown, dilations, block, strides, strict=True)]
     channels = x.shape[1] // prod(block)
     columns = np.moveaxis(x.reshape(len(x), channels, prod(block), *counts), 2, 0)
-    made = np.zeros((len(x), channels, *grown), x.dtype)
+    made = np.zeros(call.room((len(x), channels, *grown), x.dtype), x.dtype)
     for column, tap in zip(columns, product(*map(range, block)), strict=True):
         cut = tuple(
             slice(t * d, t * d + (n - 1) * s + 1, s) for t, d, n, s in zip(tap, dilations, counts, strides, strict=True)

@@ -79,11 +79,14 @@ def unsqueeze(call: Call) -> Results:
 
 def expand(call: Call) -> Results:
     x, shape = call.array(0), call.ints(1)
-    return (np.ascontiguousarray(np.broadcast_to(x, np.broadcast_shapes(x.shape, tuple(shape)))),)
+    wanted = call.room(np.broadcast_shapes(x.shape, tuple(shape)), x.dtype)
+    return (np.ascontiguousarray(np.broadcast_to(x, wanted)),)
 
 
 def tile(call: Call) -> Results:
-    return (np.tile(call.array(0), call.ints(1)),)
+    x, times = call.array(0), call.ints(1)
+    call.room([extent * count for extent, count in zip(x.shape, times, strict=True)], x.dtype)
+    return (np.tile(x, times),)
 
 
 def gather(call: Call) -> Results:
@@ -120,12 +123,13 @@ def size(call: Call) -> Results:
 def constant_of_shape(call: Call) -> Results:
     value = tensor(call.node, "value")
     fill = np.zeros(1, np.float32) if value is None else value.array()
-    return (np.full(call.ints(0), fill.reshape(-1)[0], fill.dtype),)
+    return (np.full(call.room(call.ints(0), fill.dtype), fill.reshape(-1)[0], fill.dtype),)
 
 
 def range_(call: Call) -> Results:
     start, limit, delta = call.array(0), call.array(1), call.array(2)
     count = max(0, int(np.ceil((limit.astype(np.float64) - start.astype(np.float64)) / delta.astype(np.float64))))
+    call.room((count,), np.dtype(np.int64))
     steps = np.arange(count).astype(start.dtype)
     return (np.asarray(np.add(start, np.multiply(steps, delta)), start.dtype),)
 
@@ -147,6 +151,7 @@ def pad(call: Call) -> Results:
         widths[axis] = (pads[at], pads[at + len(axes)])
     cut = tuple(slice(max(0, -low), x.shape[at] - max(0, -high)) for at, (low, high) in enumerate(widths))
     grown = [(max(0, low), max(0, high)) for low, high in widths]
+    call.room([extent + low + high for extent, (low, high) in zip(x.shape, grown, strict=True)], x.dtype)
     if mode == "constant":
         fill = call.maybe(2)
         value = np.zeros((), x.dtype) if fill is None or not fill.size else fill.reshape(-1)[0]

@@ -29,6 +29,7 @@ def dft(call: Call) -> Results:
     length = call.whole(1, 2 * (x.shape[axis] - 1) if inverse and one_sided else x.shape[axis])
     if length < 1:
         raise malformed(node, f"a transform of {length} elements")
+    call.room((*x.shape[:axis], length, *x.shape[axis + 1 : -1], 2), x.dtype)
     return (_transformed(x, length, axis, inverse, one_sided),)
 
 
@@ -49,6 +50,7 @@ def window(call: Call) -> Results:
     count, code = call.whole(0, 0), integer(call.node, "output_datatype", 1)
     over = count if integer(call.node, "periodic", 1) else count - 1
     a, b, c = _WINDOWS[call.node.op]
+    call.room((max(0, count),), np.dtype(np.float64))
     if code not in ELEMENTS or count < 0:
         raise malformed(call.node, f"a window of {count} elements of type {code}")
     turn = np.arange(count).astype(np.float64) * (2 * np.pi / over if over else 0.0)
@@ -61,6 +63,7 @@ def mel_weights(call: Call) -> Results:
     code = integer(call.node, "output_datatype", 1)
     if code not in ELEMENTS or bins < 0 or length < 0 or rate < 1:
         raise malformed(call.node, "numbers that no filter has")
+    call.room((length // 2 + 1, bins), np.dtype(np.float64))
     mel_low, mel_high = (2595 * np.log10(1 + edge / 700) for edge in (low, high))
     mels = mel_low + np.arange(bins + 2) * ((mel_high - mel_low) / (bins + 2))
     edges = ((length + 1) * (700 * (10 ** (mels / 2595) - 1)) // rate).astype(np.int64)

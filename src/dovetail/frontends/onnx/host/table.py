@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dovetail.base.errors import ModelError
+from dovetail.base.words import printable
 from dovetail.frontends.onnx.convert.attributes import malformed, unsupported
 from dovetail.frontends.onnx.host import casting, image, learning, linear, movement, selection, signal, strings
 from dovetail.frontends.onnx.host.call import Call, HostFunction, Results
@@ -15,8 +15,8 @@ HOST: Mapping[tuple[str, str], HostFunction] = {key: made for module in _MODULES
 
 LOOPS = frozenset({("", "Loop"), ("", "Scan")})
 """Run by the session, which has a session for their body."""
-RANDOM = frozenset({("", name) for name in ("Bernoulli", "Multinomial", "RandomNormal", "RandomUniform")})
-"""Never computed while building: each call makes something else."""
+MISTAKES = (ValueError, TypeError, IndexError, KeyError, ArithmeticError)
+"""What Python and NumPy raise where a node means nothing for its operands: an error of the model."""
 
 
 def run(call: Call) -> Results:
@@ -27,7 +27,5 @@ def run(call: Call) -> Results:
         raise unsupported(node, "there is no function for it")
     try:
         return function(call)
-    except ModelError:
-        raise
-    except (ValueError, TypeError, IndexError, KeyError, ArithmeticError) as problem:
-        raise malformed(node, f"it cannot take these operands ({problem})") from problem
+    except MISTAKES as problem:
+        raise malformed(node, f"it cannot take these operands ({printable(str(problem))})") from problem
