@@ -15,6 +15,7 @@ from dovetail.base.errors import ModelError, UnsupportedError
 from dovetail.base.suggest import closest
 from dovetail.base.words import printable
 from dovetail.frontends.onnx.attributes import kind_name, kind_of
+from dovetail.frontends.onnx.bodies import check_bodies
 from dovetail.frontends.onnx.model import OnnxNode
 
 SUPPORTED: Mapping[str, tuple[int, int]] = {"": (1, 26), "ai.onnx.ml": (1, 5), "ai.onnx.preview.training": (1, 1)}
@@ -52,6 +53,7 @@ def check_node(node: OnnxNode, opset: int, where: str) -> None:
         if not name and definition.needed[min(at, len(definition.needed) - 1)]:
             raise ModelError(f"input {at} of {node.op} is left out, which it cannot be", where=where)
     _check_attributes(node, definition, where)
+    check_bodies(node, opset, where)
 
 
 def definition_of(domain: str, op: str, opset: int) -> Definition | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from dovetail.base.errors import LimitError, ModelError, UnsupportedError
@@ -111,8 +111,8 @@ def _check_reference(value: Attribute, referable: set[str] | None, where: str) -
 def _check_size(model: OnnxModel, limits: ModelLimits) -> None:
     """Functions do not call themselves, and their bodies in place of all calls are not too many nodes."""
     sizes: dict[FunctionKey, int] = {}
-    for key in model.functions:
-        _measure(key, model.functions, sizes)
+    for key in _callees_first(model.functions):
+        sizes[key] = sum(_nodes_of(node, model.functions, sizes) for node in model.functions[key].nodes)
     total = sum(_nodes_of(node, model.functions, sizes) for node in model.graph.nodes)
     if total > limits.inlined_nodes:
         raise LimitError(
@@ -121,21 +121,22 @@ def _check_size(model: OnnxModel, limits: ModelLimits) -> None:
         )
 
 
-def _measure(start: FunctionKey, functions: Functions, sizes: dict[FunctionKey, int]) -> None:
-    """Nodes of a function and of all it calls; depth first without recursion, as calls can be many deep."""
-    stack = [start]
-    open_: set[FunctionKey] = set()
-    while stack:
-        key = stack[-1]
-        missing = [call for node in functions[key].nodes for call in _calls(node, functions) if call not in sizes]
-        if key in sizes or not missing:
-            sizes.setdefault(key, sum(_nodes_of(node, functions, sizes) for node in functions[key].nodes))
-            open_.discard(stack.pop())
-            continue
-        open_.add(key)
-        if any(call in open_ for call in missing):
-            raise ModelError("a function calls itself", where=f"function '{printable(functions[key].name)}'")
-        stack.append(missing[0])
+def _callees_first(functions: Functions) -> list[FunctionKey]:
+    """Each function after those it calls; depth first without recursion, as calls can be many deep."""
+    calls = {key: iter(_calls(function.nodes, functions)) for key, function in functions.items()}
+    done: dict[FunctionKey, None] = {}
+    for start in functions:
+        stack = {} if start in done else {start: None}
+        while stack:
+            key = next(reversed(stack))
+            call = next((call for call in calls[key] if call not in done), None)
+            if call is None:
+                done[key] = stack.pop(key)
+            elif call in stack:
+                raise ModelError("a function calls itself", where=f"function '{printable(functions[key].name)}'")
+            else:
+                stack[call] = None
+    return list(done)
 
 
 def _nodes_of(node: OnnxNode, functions: Functions, sizes: dict[FunctionKey, int]) -> int:
@@ -143,7 +144,7 @@ def _nodes_of(node: OnnxNode, functions: Functions, sizes: dict[FunctionKey, int
     return 1 + inner + sizes.get((node.domain, node.op, node.overload), 0)
 
 
-def _calls(node: OnnxNode, functions: Functions) -> list[FunctionKey]:
-    key = (node.domain, node.op, node.overload)
-    inner = [call for graph in graphs_of(node) for part in graph.nodes for call in _calls(part, functions)]
-    return [key, *inner] if key in functions else inner
+def _calls(nodes: Iterable[OnnxNode], functions: Functions) -> set[FunctionKey]:
+    """The functions that ``nodes`` and the graphs inside them call."""
+    keys = {(node.domain, node.op, node.overload) for node in nodes} & functions.keys()
+    return keys.union(*(_calls(graph.nodes, functions) for node in nodes for graph in graphs_of(node)))
