@@ -123,7 +123,7 @@ def _check_size(model: OnnxModel, limits: ModelLimits) -> None:
 
 def _callees_first(functions: Functions) -> list[FunctionKey]:
     """Each function after those it calls; depth first without recursion, as calls can be many deep."""
-    calls = {key: iter(_calls(function.nodes, functions)) for key, function in functions.items()}
+    calls = {key: iter(sorted(_calls(function.nodes, functions))) for key, function in functions.items()}
     done: dict[FunctionKey, None] = {}
     for start in functions:
         stack = {} if start in done else {start: None}
