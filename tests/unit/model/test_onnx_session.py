@@ -113,9 +113,23 @@ def test_a_scan_adds_up_what_it_sees_from_either_end() -> None:
     for back in (0, 1):
         for steps in (3, 1000):
             x = np.arange(2 * steps, dtype=np.float32).reshape(steps, 2)
-            found = called(text.replace("BACK", str(back)), s=np.zeros(2, np.float32), x=x)
+            model = session(text.replace("BACK", str(back)))
+            found = model.run({"s": np.zeros(2, np.float32), "x": x})
+            assert not model.report.host
             np.testing.assert_array_equal(found["sums"], np.cumsum(x[:: -1 if back else 1], 0))
             np.testing.assert_array_equal(found["last"], x.sum(0))
+
+
+def test_many_steps_of_a_loop_become_one_scan() -> None:
+    text = """g (float[2] x, float[2] w) => (float[2] last, float[m, 2] all) <int64 n = {400}, bool go = {1}>
+        { last, all = Loop (n, go, x) < body = step (int64 i, bool c, float[2] s) => (bool d, float[2] t, float[2] u)
+          { d = Identity(c)  f = Cast<to=1>(i)  a = Add(s, f)  t = Add(a, w)  u = Neg(t) }> }"""
+    model = session(text)
+    found = model.run({"x": np.zeros(2, np.float32), "w": np.ones(2, np.float32)})
+    sums = np.cumsum(np.arange(400) + 1).astype(np.float32)
+    np.testing.assert_array_equal(found["last"], np.full(2, sums[-1], np.float32))
+    np.testing.assert_array_equal(found["all"], -np.stack([sums, sums], 1))
+    assert not model.report.host
 
 
 def test_strings_go_over_the_host() -> None:

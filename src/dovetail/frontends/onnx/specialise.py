@@ -23,7 +23,7 @@ from dovetail.base.words import printable
 from dovetail.frontends.onnx.convert.attributes import malformed, place, title, unsupported
 from dovetail.frontends.onnx.convert.context import Array, Context, Later
 from dovetail.frontends.onnx.convert.resolve import STRUCTURES
-from dovetail.frontends.onnx.convert.structure import Entries, Expansion, NotResolved
+from dovetail.frontends.onnx.convert.structure import Entries, Expansion, NotResolved, Steps
 from dovetail.frontends.onnx.convert.table import CONVERSIONS
 from dovetail.frontends.onnx.entries import (
     NOTHING,
@@ -41,7 +41,7 @@ from dovetail.frontends.onnx.entries import (
 )
 from dovetail.frontends.onnx.host.call import Call
 from dovetail.frontends.onnx.host.table import HOST, LOOPS, MISTAKES, run
-from dovetail.frontends.onnx.inline import Names, Work, inline_function, reads
+from dovetail.frontends.onnx.inline import Names, Work, inline_function, inline_graph, reads
 from dovetail.frontends.onnx.model import FunctionKey, OnnxFunction, OnnxNode
 from dovetail.ir.graph.bound import BoundGraph
 
@@ -139,6 +139,13 @@ class Making:
 
     def bind(self, name: str, entry: Entry) -> None:
         self._entries[name] = entry
+
+    def repeat(self, steps: Steps) -> tuple[Entry, ...]:
+        """``scan`` of the graph language; raises NotResolved where a step needs the host or changes its types."""
+        try:
+            return Body(self, steps).repeated()
+        except DovetailError as refusal:
+            raise NotResolved(f"a step cannot be compiled: {refusal.what}") from None
 
     def constant(self, array: Array) -> Entry:
         if from_numpy(array.dtype) is None:
@@ -318,6 +325,61 @@ class Making:
         if known is not None:
             return Fixed(known)
         return Made(results.setdefault(entry.name, len(results)))
+
+
+class Body(Making):
+    """The body of a ``scan`` in the making: it has the values of the graph around it, and nothing of it may be left."""
+
+    def __init__(self, around: Making, steps: Steps) -> None:
+        super().__init__({}, {}, around._functions, around.names, around._limits)
+        self.context = around.context.step()
+        self._around, self._steps = around, steps
+
+    def entry(self, name: str) -> Entry | None:
+        if name not in self._entries:
+            outer = self._around.entry(name)
+            if outer is None:
+                return None
+            self._entries[name] = self._shared(outer)
+        return self._entries[name]
+
+    def repeated(self) -> tuple[Entry, ...]:
+        steps, outer = self._steps, self._around.context
+        for name, value in steps.carried.items():
+            self.bind(name, Tensor(self.context.input(outer.dtype(value), outer.shape(value))))
+        for name, value in steps.scanned.items():
+            self.bind(name, Tensor(self.context.input(outer.dtype(value), outer.shape(value)[1:])))
+        for name, entry in steps.same.items():
+            self.bind(name, self._shared(entry))
+        given = [value.name for value in steps.inner.inputs]
+        results = {value.name: self.names.fresh(value.name) for value in steps.inner.outputs}
+        names = [results[value.name] for value in steps.inner.outputs]
+        self.take_all(inline_graph(steps.inner, given, names, steps.work.opsets, self.names))
+        if self._hosted or self._rest:
+            raise NotResolved("a step of it needs the host")
+        outputs = [self._output(results[name]) for name in steps.outputs]
+        self._check(outputs)
+        count = outer.shape(next(iter(steps.scanned.values())))[0]
+        operands = (*steps.carried.values(), *steps.scanned.values())
+        made = outer.repeat(self.context, outputs, operands, len(steps.carried), len(steps.scanned), count)
+        self._around._compiled += self._compiled
+        return tuple(map(Tensor, made))
+
+    def _output(self, name: str) -> str:
+        entry = self.entry(name)
+        if not isinstance(entry, Tensor):
+            raise NotResolved("a step makes what is not a tensor of numbers")
+        return self.context.node("identity", entry.name)
+
+    def _check(self, outputs: Sequence[str]) -> None:
+        for value, name in zip(self._steps.carried.values(), outputs, strict=False):
+            if self.context.type(name) != self._around.context.type(value):
+                raise NotResolved("what is carried changes its type from step to step")
+
+    def _shared(self, entry: Entry) -> Entry:
+        if isinstance(entry, Tensor):
+            return Tensor(self.context.share(entry.name))
+        return Listed(tuple(map(self._shared, entry.items))) if isinstance(entry, Listed) else entry
 
 
 def opset(item: Work) -> int:

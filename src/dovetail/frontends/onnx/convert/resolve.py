@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from dovetail.frontends.onnx.convert import control, sequences
+from dovetail.frontends.onnx.convert import control, scans, sequences
 from dovetail.frontends.onnx.convert.attributes import malformed
 from dovetail.frontends.onnx.convert.structure import Entries, Scope, Structure, operand
 from dovetail.frontends.onnx.entries import Array, Entry
@@ -50,4 +50,5 @@ STRUCTURES: Mapping[tuple[str, str], Structure] = {
     ("", "Constant"): constant,
     **sequences.STRUCTURES,
     **control.STRUCTURES,
+    **scans.STRUCTURES,
 }

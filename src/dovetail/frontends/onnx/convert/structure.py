@@ -7,7 +7,7 @@ A structure gives entries, or other nodes to take instead of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -17,7 +17,7 @@ from dovetail.frontends.onnx.convert.attributes import malformed
 from dovetail.frontends.onnx.convert.context import Array, Context
 from dovetail.frontends.onnx.entries import Entry, Listed, Tensor
 from dovetail.frontends.onnx.inline import Names, Work
-from dovetail.frontends.onnx.model import OnnxNode
+from dovetail.frontends.onnx.model import OnnxGraph, OnnxNode
 
 INTERNAL = "dovetail"
 """Domain of nodes that only an expansion makes."""
@@ -39,6 +39,24 @@ class Scope(Protocol):
     def entry(self, name: str) -> Entry | None: ...
 
     def bind(self, name: str, entry: Entry) -> None: ...
+
+    def repeat(self, steps: Steps) -> tuple[Entry, ...]: ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Steps:
+    """A body to be repeated: values of the graph for its inputs, and which of its outputs are wanted.
+
+    The first outputs are what is carried on, as many as there are; each step leaves a slice of the others.
+    """
+
+    work: Work
+    inner: OnnxGraph
+    carried: Mapping[str, str]
+    scanned: Mapping[str, str]
+    """Cut along their first axis."""
+    same: Mapping[str, Entry]
+    outputs: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
