@@ -7,17 +7,17 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 INSTALL := $(RUN) -m pip install --quiet --disable-pip-version-check
 CORE := $(VENV)/.stamp-core
-EXTRAS := test check bench
+EXTRAS := demo test check bench
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-all check format bench clean
+.PHONY: help demo test test-all check format bench fuzz clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
-demo: $(CORE) ## install, then map, compile and run a first program
+demo: $(VENV)/.stamp-demo ## install, then compile, check and time a model and four programs
 	$(RUN) -m dovetail.demo
 
 test: $(VENV)/.stamp-test ## run every test but the slow ones
@@ -38,6 +38,9 @@ format: $(VENV)/.stamp-check ## format, and apply the safe lint fixes
 
 bench: $(VENV)/.stamp-bench ## install the peers and run all benchmarks
 	$(RUN) -m benchmarks.run_all
+
+fuzz: $(VENV)/.stamp-test ## compile 10,000 random models and compare each with the reference
+	$(RUN) -m tests.random_models --count 10000
 
 clean: ## remove caches and build outputs, keep .venv
 	rm -rf build dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dovetail.base.errors import ProgramError, TargetError
+from dovetail.cli.model_bench import bench_model
+from dovetail.cli.model_run import is_model
 from dovetail.cli.options import (
     AlgorithmName,
     AsJson,
@@ -16,6 +18,7 @@ from dovetail.cli.options import (
     ProgramText,
     Relaxed,
     RuleFile,
+    Shapes,
     Sizes,
     TargetName,
     Threads,
@@ -55,7 +58,11 @@ def bench(
     shapes: Annotated[
         str | None, typer.Option(metavar="FILE", help="JSON lists 'gemm' and 'conv' or 'convs' instead of a program.")
     ] = None,
+    against: Annotated[
+        str | None, typer.Option(metavar="SYSTEMS", help="With a model: onnxruntime,openvino, measured in turns.")
+    ] = None,
     size: Sizes = None,
+    shape: Shapes = None,
     target: TargetName = "host",
     threads: Threads = None,
     relaxed: Relaxed = False,
@@ -63,12 +70,13 @@ def bench(
     algorithm: AlgorithmName = "",
     as_json: AsJson = False,
 ) -> None:
-    """Time a program against what the machine can do.
+    """Time a program against what the machine can do, or a model against other systems.
 
     \b
     Example:
       dovetail bench matmul.dt --threads 1
       dovetail bench --shapes benchmarks/shapes/resnet50_convs.json --relaxed
+      dovetail bench resnet.onnx --against onnxruntime,openvino
 
     The limits are measured first: float32 multiply-adds in registers, and reads from memory. `share` is the part
     reached of the slower of the two, when each operand is read once; more than 100 % means that data stayed in a cache.
@@ -77,6 +85,11 @@ def bench(
     from dovetail.pipeline import default_threads, program
     from dovetail.targets.load import load_target
 
+    if path is not None and is_model(path):
+        bench_model(path, target, threads, shape, against, as_json)
+        return
+    if against is not None:
+        raise ProgramError("--against compares models", hint="an .onnx file")
     machine = load_target(target)
     if machine.llvm is None:
         raise TargetError(

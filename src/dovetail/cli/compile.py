@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dovetail.base.errors import DovetailError, TargetError
+from dovetail.cli.model_compile import compile_model
+from dovetail.cli.model_run import is_model
 from dovetail.cli.options import (
     AlgorithmName,
     PlanFile,
@@ -16,6 +18,7 @@ from dovetail.cli.options import (
     ProgramText,
     Relaxed,
     RuleFile,
+    Shapes,
     TargetName,
     Threads,
     read_plan,
@@ -44,18 +47,22 @@ def compile_verb(
     relaxed: Relaxed = False,
     rules: RuleFile = None,
     algorithm: AlgorithmName = "",
+    shape: Shapes = None,
     output: Annotated[
-        str | None, typer.Option("--output", "-o", metavar="OUT", help="Write OUT.ll, OUT.s, OUT.o and OUT.h.")
+        str | None,
+        typer.Option("--output", "-o", metavar="OUT", help="Write OUT.ll, .s, .o and .h; of a model, OUT itself."),
     ] = None,
     emit: Annotated[str | None, typer.Option(metavar="KINDS", help="What to write: any of ll,s,o,h,plan,nest.")] = None,
 ) -> None:
-    """Compile a program to code you can read or ship.
+    """Compile a program or a model to code you can read or ship.
 
     \b
     Example:
       dovetail compile matmul.dt --threads 1 -o matmul     matmul.ll .s .o .h
       dovetail compile matmul.dt --target other-machine.toml --emit s
       dovetail compile conv.dt --relaxed                   Winograd's form, if it is the fastest
+      dovetail compile resnet.onnx -o resnet.dovetail      a model that loads in no time, without onnx
+      dovetail compile resnet.onnx -o resnet.so            a library to call from C, with resnet.h
 
     Shows the algorithm, the plan, and the reasons behind both. OUT.h says how to call what is in OUT.o. For a simulated
     machine there is no code to write: --emit plan,nest writes what its simulator runs.
@@ -64,6 +71,9 @@ def compile_verb(
     from dovetail.targets.host import missing_features
     from dovetail.targets.load import load_target
 
+    if path is not None and is_model(path):
+        compile_model(path, target, threads, shape, output)
+        return
     program, given = read_given(path, text)
     machine = load_target(target)
     plan = read_plan(plan_file) if plan_file else None

@@ -26,6 +26,9 @@ Threads = Annotated[int | None, typer.Option("--threads", min=1, max=512, help="
 Sizes = Annotated[
     list[str] | None, typer.Option("--size", metavar="NAME=NUMBER", help="Value of a run-time size; repeat for more.")
 ]
+Shapes = Annotated[
+    list[str] | None, typer.Option("--shape", metavar="NAME=NxN", help="Shape of a model's input; repeat for more.")
+]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Which inputs are made up.")]
 PlanFile = Annotated[
     str | None, typer.Option("--plan", metavar="FILE", help="Use this plan (JSON) instead of the default one.")

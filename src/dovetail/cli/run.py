@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dovetail.base.errors import CallError
+from dovetail.cli.model_run import is_model, run_model
 from dovetail.cli.options import (
     AlgorithmName,
     ProgramPath,
@@ -14,6 +15,7 @@ from dovetail.cli.options import (
     Relaxed,
     RuleFile,
     Seed,
+    Shapes,
     Sizes,
     TargetName,
     Threads,
@@ -42,12 +44,13 @@ def run(
     text: ProgramText = None,
     inputs: Annotated[
         list[str] | None,
-        typer.Option("--input", metavar="NAME=FILE", help="An input from a .npy file; the others are made up."),
+        typer.Option("--input", metavar="[NAME=]FILE", help="An input from a .npy file; the others are made up."),
     ] = None,
     outputs: Annotated[
         list[str] | None, typer.Option("--output", metavar="NAME=FILE", help="Write an output to a .npy file.")
     ] = None,
     size: Sizes = None,
+    shape: Shapes = None,
     seed: Seed = 0,
     target: TargetName = "host",
     threads: Threads = None,
@@ -55,8 +58,9 @@ def run(
     rules: RuleFile = None,
     algorithm: AlgorithmName = "",
     check: Annotated[bool, typer.Option("--check", help="Compare the result with the reference; 1 if wrong.")] = False,
+    profile: Annotated[bool, typer.Option("--profile", help="Of a model: which steps take the time.")] = False,
 ) -> None:
-    """Compile a program and run it: time, result, check.
+    """Compile a program or a model and run it: time, result, check.
 
     \b
     Example:
@@ -64,18 +68,26 @@ def run(
       dovetail run matmul.dt --input a=left.npy --input b=right.npy --output c=product.npy
       dovetail run rows.dt --size m=7
       dovetail run conv.dt --relaxed --check
+      dovetail run resnet.onnx --profile
+      dovetail run bert.onnx --shape input_ids=1x128 --input attention_mask=mask.npy
 
     The algorithm that is estimated to be the fastest is taken: for a convolution its loops as they are, windows that
     are stored first, or with --relaxed Winograd's.
 
-    Inputs that are not given are small whole numbers, so that every sum is exact. A simulated machine computes the
-    result in its own memories, slowly, and shows cycles instead of time.
+    A model is an .onnx file, or a .dovetail file that was compiled before. What it takes is made up where no file is
+    given; --shape says what the model leaves open. Operators that run on the host are listed.
+
+    Inputs of a program that are not given are small whole numbers, so that every sum is exact. A simulated machine
+    computes the result in its own memories, slowly, and shows cycles instead of time.
     """
     from dovetail.cli.inputs import gather, save
     from dovetail.ir.program import Role
     from dovetail.pipeline import compile_chosen
     from dovetail.runtime.kernel import Kernel
 
+    if path is not None and is_model(path):
+        run_model(path, target, threads, inputs, outputs, shape, seed, profile)
+        return
     program, given = read_given(path, text)
     files = pairs(outputs, "--output")
     _check_outputs(program, files)
