@@ -7,7 +7,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from tests.unit.ops.single import Array, apply, apply_sized, whole
+from dovetail.base.errors import OperatorError
+from tests.unit.ops.single import Array, apply, apply_many, apply_sized, whole
 
 Ints = tuple[int, ...]
 CASES: list[tuple[Ints, dict[str, Ints]]] = [
@@ -26,6 +27,32 @@ def test_max_pool_takes_the_largest_of_each_window(shape: Ints, settings: dict[s
     x = whole(*shape, low=-50, high=50)
     expected = pooled(x, settings, ceil, lambda window, counted: window.max())
     np.testing.assert_array_equal(apply("max_pool", x, ceil_mode=ceil, **settings), expected)
+
+
+@pytest.mark.parametrize(("shape", "settings"), CASES)
+def test_the_place_of_the_largest_counts_elements_in_either_order(shape: Ints, settings: dict[str, Ints]) -> None:
+    x = np.random.default_rng(0).permutation(np.prod(shape)).reshape(shape).astype(np.float32)
+    y, indices = apply_many("max_pool_indices", 2, x, **settings)
+    np.testing.assert_array_equal(y, apply("max_pool", x, **settings))
+    np.testing.assert_array_equal(x.reshape(-1)[indices], y)
+    _, turned = apply_many("max_pool_indices", 2, x, column_major=1, **settings)
+    backwards = x.transpose(0, 1, *reversed(range(2, x.ndim))).reshape(-1)
+    np.testing.assert_array_equal(backwards[turned], y)
+
+
+def test_of_equal_elements_the_first_is_the_largest() -> None:
+    _, indices = apply_many("max_pool_indices", 2, np.ones((1, 1, 4), np.float32), kernel=(2,), strides=(2,))
+    assert indices.reshape(-1).tolist() == [0, 2]
+
+
+@pytest.mark.parametrize(("shape", "settings"), CASES)
+@pytest.mark.parametrize("p", [1, 2, 3])
+def test_a_norm_of_each_window_counts_padding_as_nothing(shape: Ints, settings: dict[str, Ints], p: int) -> None:
+    x = whole(*shape)
+    expected = pooled(x, settings, 0, lambda window, counted: (np.abs(window) ** p).sum() ** (1 / p))
+    np.testing.assert_allclose(apply("lp_pool", x, p=p, **settings), expected, rtol=2e-6, atol=1e-6)
+    with pytest.raises(OperatorError, match="0-norm"):
+        apply("lp_pool", x, p=0, **settings)
 
 
 @pytest.mark.parametrize(("shape", "settings"), CASES)

@@ -64,3 +64,44 @@ def test_a_running_sum_counts_itself_or_not(axis: int, reverse: int) -> None:
         found = apply("cumsum", x, axis=axis, reverse=reverse, exclusive=exclusive)
         np.testing.assert_array_equal(found, np.flip(expected, axis) if reverse else expected)
     np.testing.assert_array_equal(apply_sized("cumsum", 4, x, axis=1), np.cumsum(x, 1))
+
+
+@pytest.mark.parametrize("axes", [(0,), (1, 2), ()])
+def test_norms_and_logarithms_of_sums_are_those_of_numpy(axes: tuple[int, ...]) -> None:
+    x = whole(2, 3, 4, low=1, high=5)
+    total = x.astype(np.float64)
+    np.testing.assert_array_equal(apply("reduce_l1", -x, axes=axes), np.abs(x).sum(axes, keepdims=True))
+    np.testing.assert_array_equal(apply("reduce_sum_square", x, axes=axes), (x * x).sum(axes, keepdims=True))
+    np.testing.assert_allclose(
+        apply("reduce_l2", x, axes=axes), np.sqrt((total**2).sum(axes, keepdims=True)), rtol=1e-6
+    )
+    np.testing.assert_allclose(apply("reduce_log_sum", x, axes=axes), np.log(total.sum(axes, keepdims=True)), rtol=1e-6)
+    found = apply("reduce_log_sum_exp", x, axes=axes)
+    np.testing.assert_allclose(found, np.log(np.exp(total).sum(axes, keepdims=True)), rtol=1e-6)
+
+
+def test_the_logarithm_of_a_sum_of_exponentials_stays_in_range() -> None:
+    x = np.array([[1000, 1000], [-np.inf, -np.inf], [np.inf, 0]], np.float32)
+    found = apply("reduce_log_sum_exp", x, axes=(1,), keepdims=0)
+    np.testing.assert_allclose(found, [1000 + np.log(2), -np.inf, np.inf], rtol=1e-6)
+    assert apply("reduce_log_sum_exp", np.zeros((2, 0), np.float32), axes=(1,)).tolist() == [[-np.inf], [-np.inf]]
+
+
+def test_reductions_that_leave_the_whole_numbers_are_refused() -> None:
+    with pytest.raises(OperatorError, match="reduce_l2 of i32"):
+        apply("reduce_l2", whole(3, dtype="int32"))
+    np.testing.assert_array_equal(
+        apply("reduce_l1", whole(3, dtype="uint8", low=0)), whole(3, dtype="uint8", low=0).sum()
+    )
+
+
+@pytest.mark.parametrize("reverse", [0, 1])
+@pytest.mark.parametrize("exclusive", [0, 1])
+def test_a_running_product_starts_at_one(exclusive: int, reverse: int) -> None:
+    x = whole(2, 4, low=1, high=5)
+    turned = x[:, ::-1] if reverse else x
+    expected = np.cumprod(turned, axis=1)
+    if exclusive:
+        expected = np.concatenate([np.ones((2, 1)), expected[:, :-1]], axis=1)
+    found = apply("cumprod", x, axis=1, exclusive=exclusive, reverse=reverse)
+    np.testing.assert_array_equal(found, expected[:, ::-1] if reverse else expected)
