@@ -9,7 +9,7 @@
     blocks    offsets count from the first one, as in a safetensors file
 
 A file is mapped, not read: constants are used where they lie. It holds machine code, so who loads one trusts who wrote
-it; the checks are against damage and mistakes. The digest is one of digests of stretches, which are taken in parallel.
+it; the checks are against damage and mistakes. The digest is of digests of stretches, which are taken in parallel.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ from dovetail.runtime.jit import this_machine
 from dovetail.runtime.model_image import Machine
 
 Array = npt.NDArray[np.generic]
+_MAP_FLAGS = mmap.MAP_PRIVATE | getattr(mmap, "MAP_POPULATE", 0)
 SUFFIX = ".dovetail"
 _FORMAT = 1
 _MAGIC = b"dovetail model"
@@ -47,7 +48,8 @@ _HEAD_BYTES = 64
 _ALIGNMENT = 64
 _LARGEST_EXTENT = 1 << 40
 _JSON_BYTES = 1 << 28
-_STRETCH_BYTES = 1 << 22
+_STRETCH_BYTES = 1 << 21
+_ROW_BYTES = 1 << 12
 _DIGEST_THREADS = 4
 
 
@@ -123,7 +125,7 @@ def _mapped(path: Path) -> memoryview:
             found = os.fstat(file.fileno())
             if not stat.S_ISREG(found.st_mode) or found.st_size < _HEAD_BYTES:
                 raise _damaged(path, "it is too short, or no regular file")
-            data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+            data = memoryview(mmap.mmap(file.fileno(), 0, _MAP_FLAGS, mmap.PROT_READ))
     except OSError as error:
         raise ModelError(f"'{printable(str(path))}' cannot be read", why=str(error)) from error
     magic, number = bytes(data[: len(_MAGIC)]), int.from_bytes(data[len(_MAGIC) : 16], "little")
@@ -205,11 +207,19 @@ def _check_machine(path: Path, machine: Machine) -> None:
 
 
 def _digest(data: memoryview) -> bytes:
-    """Of all behind the head but its two lengths, which it begins with."""
+    """Of the head's two lengths and all behind the head."""
     starts = range(_HEAD_BYTES, len(data), _STRETCH_BYTES)
     with ThreadPoolExecutor(_DIGEST_THREADS) as pool:
-        digests = pool.map(lambda start: sha256(data[start : start + _STRETCH_BYTES]).digest(), starts)
+        digests = pool.map(lambda start: _stretch_digest(data[start : start + _STRETCH_BYTES]), starts)
         return sha256(bytes(data[48:_HEAD_BYTES]) + b"".join(digests)).digest()
+
+
+def _stretch_digest(data: memoryview) -> bytes:
+    """Of sums along both sides of a square of words: damage shows in them, and they are had at the speed of memory."""
+    whole = len(data) // _ROW_BYTES * _ROW_BYTES
+    words = np.frombuffer(data[:whole], np.uint64).reshape(-1, _ROW_BYTES // 8)
+    rows, columns = (words.sum(axis=axis, dtype=np.uint64) for axis in (1, 0))
+    return sha256(rows.tobytes() + columns.tobytes() + bytes(data[whole:])).digest()
 
 
 def _bytes_of(array: Array) -> memoryview:
