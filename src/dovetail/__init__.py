@@ -9,6 +9,7 @@ The public names below are loaded on first use, so that ``import dovetail`` stay
     load_target  name of a target, or its file  -> Target
     mappings     program, target                -> fits and misfits
     compile      program or definition, target  -> Kernel, a callable over arrays
+    load         .onnx or .dovetail file        -> a model, a callable over arrays
     verify       program or definition, target  -> every element it computes, compared with the reference
     explore      program or definition, target  -> the fastest that rules make of it, and how it follows
 """
@@ -25,6 +26,7 @@ __all__ = [
     "definition",
     "explore",
     "functional",
+    "load",
     "load_target",
     "mappings",
     "program",
@@ -33,7 +35,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from dovetail.frontends import functional
-    from dovetail.pipeline import compile, definition, explore, mappings, program, verify
+    from dovetail.pipeline import compile, definition, explore, load, mappings, program, verify
     from dovetail.rewrite.rule import Rule
     from dovetail.targets.load import load_target
 else:
@@ -43,6 +45,7 @@ else:
         "definition": "dovetail.pipeline",
         "explore": "dovetail.pipeline",
         "functional": "dovetail.frontends.functional",
+        "load": "dovetail.pipeline",
         "load_target": "dovetail.targets.load",
         "mappings": "dovetail.pipeline",
         "program": "dovetail.pipeline",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from dovetail.algorithm import DIRECT, Algorithm, Wishes, chosen, explored
 from dovetail.base.errors import CallError, TargetError
-from dovetail.base.limits import DEFAULT_EXPLORE_LIMITS, DEFAULT_LIMITS, Limits
+from dovetail.base.limits import DEFAULT_EXPLORE_LIMITS, DEFAULT_LIMITS, DEFAULT_MODEL_LIMITS, Limits, ModelLimits
 from dovetail.compare import Array, Comparison, compare, relaxation_of
 from dovetail.compilation import is_small, kernel_of, undisturbed
 from dovetail.ir.bind import bind_sizes
@@ -38,6 +38,7 @@ from dovetail.targets.load import load_target
 from dovetail.targets.model import Target
 
 if TYPE_CHECKING:
+    from dovetail.model.opened import Function
     from dovetail.rewrite.explore import Exploration
     from dovetail.rewrite.rule import Rule
     from dovetail.simulated.kernel import SimulatedKernel
@@ -55,6 +56,23 @@ def definition(text: str, name: str = "definition") -> Definition:
     parsed: Definition = import_module("dovetail.ir.functional.text").parse_definition(text, name)
     import_module("dovetail.ir.functional.infer").check(parsed)
     return parsed
+
+
+def load(
+    path: str | Path,
+    target: str | Path | Target = "host",
+    threads: int | None = None,
+    cache: bool = True,
+    limits: ModelLimits = DEFAULT_MODEL_LIMITS,
+) -> Function:
+    """The model in a file, as a function over arrays: ``.onnx``, or ``.dovetail``, which was compiled before.
+
+    An ONNX model is compiled for the shapes it is called with, when they are first seen.
+    """
+    opened: Function = import_module("dovetail.model.opened").open_model(
+        path, target, threads, cache=cache, limits=limits
+    )
+    return opened
 
 
 def mappings(
