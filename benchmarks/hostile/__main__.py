@@ -13,7 +13,7 @@ import typer
 from benchmarks.hostile.driver import run
 from benchmarks.hostile.worker import one, work
 
-SHOWN = 40
+SHOWN = 60
 
 
 def main(

@@ -51,7 +51,7 @@ def read_sparse(proto: SparseTensorProto, reading: Reading, parent: Place) -> On
     if not shape or any(extent == 0 for extent in shape):
         raise ModelError("a sparse tensor has no elements", where=str(place), why=f"its shape is {shape}")
     dense_bytes = values.element.memory_bytes(math.prod(shape))
-    reading.within("tensor_bytes", dense_bytes, place)
+    reading.within("folded_bytes", dense_bytes, place)
     reading.spend("constant_bytes", dense_bytes, place)
     if len(values.shape) != 1:
         raise ModelError(f"the values of a sparse tensor are no list: their shape is {values.shape}", where=str(place))
