@@ -47,10 +47,7 @@ class Shelf:
         self.cache = cache
         self.key = {
             "program": sha256(str(program).encode()).hexdigest(),
-            "target": target.digest,
-            "features": " ".join(sorted(target.features)),
-            "version": f"{__version__} {_package_state()}",
-            **compiler_identity(),
+            **target_key(target),
         }
 
     def plan(self, threads: int, make: Callable[[], Plan]) -> Plan:
@@ -84,6 +81,16 @@ class Shelf:
     def keep_kernel(self, plan: Plan, kernel: Stored) -> None:
         if self.cache is not None:
             self.cache.put("object", {**self.key, "plan": plan.to_json()}, to_bytes(kernel))
+
+
+def target_key(target: Target) -> dict[str, str]:
+    """What decides, beside what is compiled, which code is made of it."""
+    return {
+        "target": target.digest,
+        "features": " ".join(sorted(target.features)),
+        "version": f"{__version__} {_package_state()}",
+        **compiler_identity(),
+    }
 
 
 @cache

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from dovetail.base.errors import GraphError, TargetError
@@ -13,8 +15,9 @@ from dovetail.ir.graph.bound import BoundGraph
 from dovetail.ir.graph.verify import verify
 from dovetail.ir.program import Program
 from dovetail.model.assemble import Piece, assemble, check_arena, check_memory
-from dovetail.model.compiled import Array, CompiledModel
+from dovetail.model.compiled import CompiledModel
 from dovetail.model.finished import Finished
+from dovetail.model.kept import find, keep, model_key
 from dovetail.model.parts import Part, from_bytes, to_bytes
 from dovetail.model.programs import canonical_program
 from dovetail.model.report import COMPILED, ModelReport, Note, Row
@@ -29,6 +32,8 @@ from dovetail.targets.host import missing_features
 from dovetail.targets.load import load_target
 from dovetail.targets.model import Target
 
+WORTH_SECONDS = 0.25
+"""A model that was made in less is not worth its place on disk."""
 _KIND = "part"
 Progress = Callable[[int, int, str], None]
 """(done, total, title) after each program."""
@@ -54,28 +59,43 @@ def compile_graph(
     store = open_cache() if cache else None
     if bound.graph.sizes:
         raise GraphError("a graph with run-time sizes is compiled for one shape at a time", hint="give them values")
+    symbols = symbols_beside(machine.external_instructions)
+    key = None if store is None else model_key(bound, machine, count, limits)
+    kept = None if store is None or key is None else find(store, key, limits)
+    if kept is not None:
+        return CompiledModel(kept, symbols, store)
+    begun = time.perf_counter()
+    made = _finished(bound, Setting(machine, _name(target), count, store), limits, progress, jobs)
+    finished = replace(made, beside=tuple(symbols))
+    if store is not None and key is not None and time.perf_counter() - begun > WORTH_SECONDS:
+        keep(store, key, finished)
+    return CompiledModel(finished, symbols, store)
+
+
+def _finished(
+    bound: BoundGraph, setting: Setting, limits: ModelLimits, progress: Progress | None, jobs: int | None
+) -> Finished:
+    """Passes, regions, programs, code, memory, steps."""
     check_memory(bound, verify(bound.graph, OPERATORS), limits)
     bound, records = optimise(bound, OPERATORS)
     types = verify(bound.graph, OPERATORS)
     check_memory(bound, types, limits)
     found = regions(bound.graph, OPERATORS, types)
     named = [canonical_program(bound.graph, r.nodes, OPERATORS, types) if r.kind == COMPILED else None for r in found]
-    titles = {str(n.program): r.title for n, r in zip(named, found, strict=True) if n is not None}
-    programs = {str(n.program): n.program for n in named if n is not None}
-    parts = _compiled(programs, titles, Setting(machine, _name(target), count, store), progress, jobs)
+    texts = ["" if one is None else str(one.program) for one in named]
+    programs = {text: one.program for text, one in zip(texts, named, strict=True) if one is not None}
+    parts = _compiled(programs, dict(zip(texts, (r.title for r in found), strict=True)), setting, progress, jobs)
     pieces = [
-        Piece(region) if n is None else Piece(region, parts[str(n.program)], n.names)
-        for region, n in zip(found, named, strict=True)
+        Piece(region) if one is None else Piece(region, parts[text], one.names)
+        for region, one, text in zip(found, named, texts, strict=True)
     ]
-    image, constants = assemble(bound, types, pieces, _machine(machine), count)
+    image, constants = assemble(bound, types, pieces, _machine(setting.target), setting.threads)
     check_arena(image, constants, limits)
-    report = _report(
-        pieces, [Note(r.pass_, r.what, r.why) for r in records], image.arena_bytes, constants.arrays, count
-    )
+    rows = tuple(_row(piece, setting.threads) for piece in pieces)
+    notes = tuple(Note(record.pass_, record.what, record.why) for record in records)
+    report = ModelReport(rows, notes, image.arena_bytes, sum(array.nbytes for array in constants.arrays))
     objects = tuple({part.entry: part.code for part in parts.values()}.values())
-    symbols = symbols_beside(machine.external_instructions)
-    finished = Finished(image, objects, tuple(constants.arrays), report, tuple(symbols))
-    return CompiledModel(finished, symbols, store)
+    return Finished(image, objects, tuple(constants.arrays), report)
 
 
 def _compiled(
@@ -105,13 +125,6 @@ def _key(program: Program, setting: Setting) -> dict[str, str]:
 def _kept(key: Mapping[str, str], store: Cache | None) -> Part | None:
     data = None if store is None else store.get(_KIND, key)
     return None if data is None else from_bytes(data)
-
-
-def _report(
-    pieces: Sequence[Piece], notes: Sequence[Note], arena_bytes: int, constants: Sequence[Array], threads: int
-) -> ModelReport:
-    rows = tuple(_row(piece, threads) for piece in pieces)
-    return ModelReport(rows, tuple(notes), arena_bytes, sum(array.nbytes for array in constants))
 
 
 def _row(piece: Piece, threads: int) -> Row:

@@ -95,6 +95,25 @@ class Cache:
         if path.name[0] == "0":  # one put in sixteen looks at the whole directory, whichever process makes it
             self.trim()
 
+    def file(self, kind: str, key: Mapping[str, str]) -> Path | None:
+        """Where a file of the caller's own making is kept under ``key``: what is too large to be read as a payload.
+
+        The caller writes it all at once and checks it when reading. None where nothing is kept.
+        """
+        path = self._path(kind, _canonical(key))
+        if path is None:
+            return None
+        try:
+            path.parent.mkdir(mode=0o700, exist_ok=True)
+        except OSError as error:
+            self.refusal = f"the directory cannot be written: {error}"
+            return None
+        return path
+
+    @property
+    def limit_bytes(self) -> int:
+        return self._limit_bytes
+
     def trim(self) -> None:
         """Drops the entries unused for longest until what is left is under nine tenths of the limit."""
         files = sorted(self._files())
