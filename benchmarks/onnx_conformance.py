@@ -43,7 +43,7 @@ def main() -> int:
         _write(
             options.suite, {str(o["name"]): f"{o['operator']}: {o['why']}" for o in outcomes if o["name"] in refused}
         )
-    expected = {name for suite, name in _expected() if suite == options.suite} & {case.name for case in chosen}
+    expected = {name for suite, name in expected_refusals() if suite == options.suite} & {case.name for case in chosen}
     for name in sorted(refused - expected):
         print(f"newly refused: {name}")
     for name in sorted(expected - refused):
@@ -73,11 +73,11 @@ def _line(outcome: Outcome) -> str:
     return f"{outcome['outcome']:8} {outcome['name']}  {': '.join(rest)}{trace}"
 
 
-def _expected() -> list[tuple[str, str]]:
+def expected_refusals() -> set[tuple[str, str]]:
     """(suite, case) of every line; what stands behind is the reason, for the reader."""
     lines = EXPECTED.read_text().splitlines() if EXPECTED.exists() else []
     words = [line.split(maxsplit=2) for line in lines if line and not line.startswith("#")]
-    return [(word[0], word[1]) for word in words]
+    return {(word[0], word[1]) for word in words}
 
 
 def _write(suite: str, refused: dict[str, str]) -> None:

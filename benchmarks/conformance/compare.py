@@ -33,10 +33,11 @@ def _arrays(found: Array, wanted: Array, rtol: float, atol: float) -> str | None
         return f"{found.dtype}{list(found.shape)} instead of {wanted.dtype}{list(wanted.shape)}"
     if wanted.dtype == object or wanted.dtype.kind == "b":
         return None if np.array_equal(found, wanted) else _first(found, wanted, found != wanted)
-    wide = np.complex128 if wanted.dtype.kind == "c" else np.float64
-    exact = wanted.dtype.kind in "iu"
-    a, b = (found, wanted) if exact else (found.astype(wide), wanted.astype(wide))
-    close = np.isclose(a, b, rtol=rtol, atol=atol, equal_nan=True)
+    if wanted.dtype.kind in "iu":
+        close: npt.NDArray[np.bool_] = np.asarray(found == wanted)
+    else:
+        wide = np.complex128 if wanted.dtype.kind == "c" else np.float64
+        close = np.isclose(found.astype(wide), wanted.astype(wide), rtol=rtol, atol=atol, equal_nan=True)
     return None if close.all() else _first(found, wanted, ~close)
 
 

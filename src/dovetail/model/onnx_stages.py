@@ -17,7 +17,7 @@ from dovetail.base.errors import ModelError, UnsupportedError
 from dovetail.base.limits import ModelLimits
 from dovetail.base.words import printable
 from dovetail.frontends.onnx.convert.attributes import body, malformed, title
-from dovetail.frontends.onnx.entries import HostValue, Made, Signature, follow, part, signature
+from dovetail.frontends.onnx.entries import Fixed, HostValue, Made, Signature, follow, part, signature
 from dovetail.frontends.onnx.host.call import Call
 from dovetail.frontends.onnx.host.table import LOOPS, run
 from dovetail.frontends.onnx.inline import Names, Work, captured
@@ -53,6 +53,8 @@ class Built:
     stage: Stage
     function: RunGraph | None
     following: Stages
+    bodies: tuple[Stages | None, ...]
+    """Of the loops among what runs on the host."""
 
 
 class Stages:
@@ -61,7 +63,6 @@ class Stages:
     def __init__(self, making: Making, work: Sequence[Work], fixed: Mapping[str, HostValue], wanted: Sequence[str]):
         self._making, self._work, self._fixed, self._wanted = making, work, fixed, wanted
         self._built: OrderedDict[Signature, list[Built]] = OrderedDict()
-        self._bodies: dict[int, tuple[OnnxGraph, Stages]] = {}
 
     def run(self, values: Mapping[str, HostValue]) -> dict[str, HostValue]:
         """The wanted values, from those that are handed in."""
@@ -73,10 +74,10 @@ class Stages:
             if built.function is not None:
                 results = built.function(*(part(current, path) for path in stage.inputs))
             made = {name: follow(recipe, current, results) for name, recipe in stage.recipes.items()}
-            for hosted in stage.hosted:
-                made.update(stages._run_on_host(hosted.work, made))
+            for hosted, steps in zip(stage.hosted, built.bodies, strict=True):
+                made.update(stages._run_on_host(hosted.work, steps, made))
             if not stage.rest:
-                return {name: _wanted(name, made) for name in self._wanted}
+                return {name: _wanted(name, made, stage) for name in self._wanted}
             stages, current = built.following, made
 
     def whole(self, values: Mapping[str, HostValue]) -> RunGraph:
@@ -117,13 +118,14 @@ class Stages:
         stage = specialise(self._work, values, self._fixed, self._wanted, making.functions, making.names, making.limits)
         making.tally.add(stage)
         function = making.compile(stage.bound) if stage.bound.graph.outputs else None
-        return Built(stage, function, Stages(making, stage.rest, stage.fixed, self._wanted))
+        bodies = tuple(self._body(stage, hosted.work) for hosted in stage.hosted)
+        return Built(stage, function, Stages(making, stage.rest, stage.fixed, self._wanted), bodies)
 
-    def _run_on_host(self, work: Work, values: Mapping[str, HostValue]) -> dict[str, HostValue]:
+    def _run_on_host(self, work: Work, steps: Stages | None, values: Mapping[str, HostValue]) -> dict[str, HostValue]:
         node = work.node
-        if (node.domain, node.op) in LOOPS:
+        if steps is not None:
             repeat = run_loop if node.op == "Loop" else run_scan
-            results: Sequence[HostValue] = repeat(node, self._body(work, values), values)
+            results: Sequence[HostValue] = repeat(node, _called(steps, body(node, "body"), values), values)
         else:
             operands = [values[name] if name else None for name in node.inputs]
             results = run(Call(node, opset(work), operands, self._making.limits.tensor_bytes))
@@ -131,30 +133,44 @@ class Stages:
             raise malformed(node, f"it has {len(node.outputs)} outputs, {len(results)} are made")
         return {name: value for name, value in zip(node.outputs, results, strict=False) if name}
 
-    def _body(self, work: Work, values: Mapping[str, HostValue]) -> Callable[..., list[HostValue]]:
-        """The body of a loop as a function of its inputs."""
+    def _body(self, stage: Stage, work: Work) -> Stages | None:
+        """The body of a loop; what it takes from around it and never changes is a constant of it."""
+        if (work.node.domain, work.node.op) not in LOOPS:
+            return None
         inner = body(work.node, "body")
-        if id(work.node) not in self._bodies:
-            fixed = {name: tensor.array() for name, tensor in inner.initializers.items()}
-            nodes = [Work(node, work.opsets) for node in inner.nodes]
-            outputs = [value.name for value in inner.outputs]
-            self._bodies[id(work.node)] = inner, Stages(self._making, nodes, fixed, outputs)
-        stages = self._bodies[id(work.node)][1]
-        outer = {name: values[name] for name in captured(inner)}
+        around = ((name, stage.recipes[name]) for name in captured(inner))
+        fixed = {name: recipe.value for name, recipe in around if isinstance(recipe, Fixed)}
+        fixed.update({name: tensor.array() for name, tensor in inner.initializers.items()})
+        nodes = [Work(node, work.opsets) for node in inner.nodes]
+        return Stages(self._making, nodes, fixed, [value.name for value in inner.outputs])
 
-        def call(*given: HostValue) -> list[HostValue]:
-            inputs = zip((value.name for value in inner.inputs), given, strict=True)
-            made = stages.run({**outer, **dict(inputs)})
-            return [made[value.name] for value in inner.outputs]
 
-        return call
+def _called(stages: Stages, inner: OnnxGraph, values: Mapping[str, HostValue]) -> Callable[..., list[HostValue]]:
+    """The body of a loop as a function of its inputs."""
+    outer = {name: values[name] for name in captured(inner)}
+    names = [value.name for value in inner.inputs]
+
+    def call(*given: HostValue) -> list[HostValue]:
+        made = stages.run({**outer, **dict(zip(names, given, strict=True))})
+        return [made[value.name] for value in inner.outputs]
+
+    return call
 
 
 def _same(value: HostValue, array: Array) -> bool:
     return isinstance(value, np.ndarray) and bool(np.array_equal(value, array))
 
 
-def _wanted(name: str, made: Mapping[str, HostValue]) -> HostValue:
+def _wanted(name: str, made: Mapping[str, HostValue], stage: Stage) -> HostValue:
+    """An output of its own: not an array of the caller's, nor one that other calls use."""
     if name not in made:
         raise ModelError(f"output '{printable(name)}' is made by nothing")
-    return made[name]
+    if isinstance(stage.recipes.get(name), Made):
+        return made[name]
+    return _copied(made[name])
+
+
+def _copied(value: HostValue) -> HostValue:
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    return [_copied(item) for item in value] if isinstance(value, list) else value

@@ -132,6 +132,20 @@ def test_many_steps_of_a_loop_become_one_scan() -> None:
     assert not model.report.host
 
 
+def test_outputs_belong_to_the_caller() -> None:
+    model = session(
+        "g (float[2] x) => (float[2] y, float[2] z) <float[2] w = {1, 2}> { y = Identity(x)  z = Identity(w) }"
+    )
+    x = np.ones(2, np.float32)
+    for _ in range(2):
+        found = model.run({"x": x})
+        np.testing.assert_array_equal(found["z"], np.array([1, 2], np.float32))
+        for value in found.values():
+            assert isinstance(value, np.ndarray)
+            value[...] = 7
+    np.testing.assert_array_equal(x, np.ones(2, np.float32))
+
+
 def test_strings_go_over_the_host() -> None:
     words = np.array(["a", "bc"], object)
     found = called("g (string[n] x) => (string[n] y) { y = StringConcat(x, x) }", x=words)["y"]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
@@ -161,7 +161,7 @@ class Making:
         recipes = {name: self._recipe(entry, results) for name, entry in there.items()}
         later = {name for item in self._rest for name in reads(item.node)} | set(wanted)
         fixed = {name: r.value for name, r in recipes.items() if isinstance(r, Fixed) and name in later}
-        bound = self.context.bound(tuple(results))
+        bound = self._in_order(self.context.bound(tuple(results)))
         return Stage(
             bound,
             tuple(self._inputs[value.name] for value in bound.graph.inputs),
@@ -173,6 +173,12 @@ class Making:
             tuple(self._compiled),
             tuple(self._resolved),
         )
+
+    def _in_order(self, bound: BoundGraph) -> BoundGraph:
+        """Inputs in the order in which values are handed in."""
+        places = {name: at for at, name in enumerate(self._given)}
+        ordered = sorted(bound.graph.inputs, key=lambda value: (places[(path := self._inputs[value.name])[0]], path))
+        return replace(bound, graph=replace(bound.graph, inputs=tuple(ordered)))
 
     def _take(self, item: Work) -> Sequence[Work]:
         """Takes one node; returns those that stand for it."""
