@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 
 from dovetail.base.errors import OperatorError
 from dovetail.ir.graph.graph import Type
 from dovetail.ir.graph.operator import Ints, operators
 from dovetail.ir.index import ZERO, Index, constant, variable
 from dovetail.ops.text import Grid, grid, text
+
+_MOST_BOXES = 1024
+"""Each is a statement."""
 
 
 def pad(x: Type, *, pads: Ints, mode: str = "constant", value: float = 0.0) -> str:
@@ -24,6 +28,8 @@ def pad(x: Type, *, pads: Ints, mode: str = "constant", value: float = 0.0) -> s
     shape = [extent + before + after for extent, (before, after) in zip(x.shape, around, strict=True)]
     g = grid(x.shape)
     axes = [_pieces(g.names[dim], x.shape[dim], around[dim], mode) for dim in range(x.rank)]
+    if prod(map(len, axes)) > _MOST_BOXES and mode != "constant":
+        raise OperatorError(f"pads {pads} by {mode}", why=f"they cut the result into more than {_MOST_BOXES} boxes")
     boxes = _slabs(axes, shape) if mode == "constant" else list(product(*axes))
     return text(f"out y: {x.dtype}[{', '.join(map(str, shape))}]", *(_fill(g, box, _number(value, x)) for box in boxes))
 

@@ -28,6 +28,7 @@ from dovetail.ops import (
     scatter,
     sequence,
     shape,
+    special,
 )
 
 _MODULES = (
@@ -42,6 +43,7 @@ _MODULES = (
     normalisation,
     reduction,
     shape,
+    special,
     generate,
     blocks,
     padding,

@@ -12,7 +12,7 @@ from dovetail.base.dtypes import DTYPES
 from dovetail.frontends.onnx.convert.attributes import integer, malformed, number, optional, required
 from dovetail.frontends.onnx.convert.context import Context, Conversion, Operands, Results
 from dovetail.frontends.onnx.convert.shape import padded
-from dovetail.frontends.onnx.convert.steps import cast, dtype_of, reshape, scalar_like, transpose, trimmed
+from dovetail.frontends.onnx.convert.steps import cast, dtype_of, need_rank, reshape, scalar_like, transpose, trimmed
 from dovetail.frontends.onnx.model import OnnxNode
 
 
@@ -37,11 +37,14 @@ def attention(context: Context, node: OnnxNode, operands: Operands) -> Results:
     heads = [integer(node, f"{name}_num_heads", None) for name in ("q", "kv", "kv")]
     q, k, v = (_split(context, node, name, count) for name, count in zip(given, heads, strict=True))
     past = optional(operands, 4)
+    for name in (past, optional(operands, 5)):
+        if name is not None:
+            need_rank(node, context, name, 4, 4)
     before = 0 if past is None else context.shape(past)[2]
     k, v = (_continued(context, optional(operands, at), name) for at, name in ((4, k), (5, v)))
     batch, q_heads, queries, size = context.shape(q)
     _, k_heads, steps, _ = context.shape(k)
-    if q_heads % max(k_heads, 1):
+    if k_heads < 1 or size < 1 or q_heads % k_heads or context.shape(v)[2] != steps:
         raise malformed(node, f"{q_heads} heads of queries for {k_heads} of keys")
     shape = Heads(batch, k_heads, q_heads // k_heads, queries, steps)
     factor = number(node, "scale", None)
@@ -59,6 +62,7 @@ def attention(context: Context, node: OnnxNode, operands: Operands) -> Results:
 
 def rotary(context: Context, node: OnnxNode, operands: Operands) -> Results:
     x, cos, sin = required(node, operands, 3)
+    need_rank(node, context, x, 3, 4)
     have = context.shape(x)
     places = optional(operands, 3)
     if places is not None:
@@ -88,6 +92,7 @@ def _weights(
     scores = asked[0] = context.node("matmul", left, cast(context, right, context.dtype(left)), transpose_b=1)
     mask = optional(operands, 3)
     if mask is not None:
+        need_rank(node, context, mask, 1, 4)
         scores = _masked(context, scores, mask, shape)
     if integer(node, "is_causal", 0):
         scores = context.node("mask_causal", scores, past=before)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dovetail.frontends.onnx.convert.attributes import integer, number, optional, required, text
+from dovetail.frontends.onnx.convert.attributes import every, integer, number, optional, required, text
 from dovetail.frontends.onnx.convert.context import Context, Conversion, Operands, Results
 from dovetail.frontends.onnx.convert.steps import reshape
 from dovetail.frontends.onnx.model import OnnxNode
@@ -26,7 +26,7 @@ def gemm(context: Context, node: OnnxNode, operands: Operands) -> Results:
 
 def einsum(context: Context, node: OnnxNode, operands: Operands) -> Results:
     """Two operands at a time, from the left; what no later one and no result needs is summed at once."""
-    given = list(required(node, operands, len(operands)))
+    given = every(node, operands)
     terms, wanted = parsed(text(node, "equation", ""), [context.rank(name) for name in given])
     left, have = given[0], terms[0]
     if len(given) == 1:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dovetail.frontends.onnx.convert.attributes import integer, integers, optional, required, text
+from dovetail.frontends.onnx.convert.attributes import integer, integers, malformed, optional, required, text
 from dovetail.frontends.onnx.convert.context import Context, Conversion, Operands, Results
 from dovetail.frontends.onnx.convert.shape import padded
+from dovetail.frontends.onnx.convert.steps import need_rank
 from dovetail.frontends.onnx.convert.window import window
 from dovetail.frontends.onnx.model import OnnxNode
 
@@ -46,6 +47,7 @@ def tensor_scatter(context: Context, node: OnnxNode, operands: Operands) -> Resu
 def max_unpool(context: Context, node: OnnxNode, operands: Operands) -> Results:
     """Indices count the elements of the smallest image the windows fit; a larger one has zeros behind it."""
     x, indices = required(node, operands, 2)
+    need_rank(node, context, x, 3, 5)
     have = context.shape(x)
     kernel = integers(node, "kernel_shape", ())
     found = window(node, have[2:], kernel)
@@ -56,7 +58,10 @@ def max_unpool(context: Context, node: OnnxNode, operands: Operands) -> Results:
     asked = optional(operands, 2)
     if asked is None:
         return (image,)
-    more = tuple(n - m for n, m in zip(context.ints(asked), smallest, strict=True))
+    sizes = context.ints(asked)
+    if len(sizes) != len(smallest) or min(smallest) < 0:
+        raise malformed(node, f"windows over {smallest}, an image of {sizes}")
+    more = tuple(n - m for n, m in zip(sizes, smallest, strict=True))
     return (padded(context, image, (*(0,) * len(more), *more)),)
 
 

@@ -14,7 +14,7 @@ from dovetail.frontends.onnx.convert.attributes import (
     unsupported,
 )
 from dovetail.frontends.onnx.convert.context import Context, Conversion, Operands, Results
-from dovetail.frontends.onnx.convert.steps import trimmed
+from dovetail.frontends.onnx.convert.steps import need_rank, trimmed
 from dovetail.frontends.onnx.convert.window import shared, window
 from dovetail.frontends.onnx.model import OnnxNode
 
@@ -31,6 +31,7 @@ def conv_transpose(context: Context, node: OnnxNode, operands: Operands) -> Resu
     """An ``output_shape`` that is asked for decides the padding."""
     x, w = required(node, operands, 2)
     bias = optional(operands, 2)
+    need_rank(node, context, x, 3, 5)
     spatial, kernel = context.shape(x)[2:], context.shape(w)[2:]
     rank, mode = len(spatial), text(node, "auto_pad", "NOTSET")
     strides = integers(node, "strides", ()) or (1,) * rank
@@ -42,6 +43,8 @@ def conv_transpose(context: Context, node: OnnxNode, operands: Operands) -> Resu
         wanted = tuple(n * s for n, s in zip(spatial, strides, strict=True))
     if any(len(part) != rank for part in (strides, dilations, more, kernel)) or len(pads) != 2 * rank:
         raise malformed(node, f"its window does not have {rank} axes")
+    if wanted and len(wanted) not in (rank, rank + 2):
+        raise malformed(node, f"output_shape {wanted} for {rank} axes")
     if wanted:
         axes = zip(spatial, strides, more, kernel, dilations, wanted[-rank:], strict=True)
         totals = [s * (n - 1) + o + (k - 1) * d + 1 - out for n, s, o, k, d, out in axes]
@@ -86,11 +89,13 @@ def global_average_pool(context: Context, node: OnnxNode, operands: Operands) ->
 
 def global_max_pool(context: Context, node: OnnxNode, operands: Operands) -> Results:
     (x,) = required(node, operands, 1)
+    need_rank(node, context, x, 3)
     return (context.node("reduce_max", x, axes=tuple(range(2, context.rank(x)))),)
 
 
 def global_lp_pool(context: Context, node: OnnxNode, operands: Operands) -> Results:
     (x,) = required(node, operands, 1)
+    need_rank(node, context, x, 3)
     if prod(context.shape(x)[2:]) == 0:
         raise unsupported(node, "nothing is in its windows")
     names = {1: "reduce_l1", 2: "reduce_l2"}

@@ -13,7 +13,7 @@ from dovetail.frontends.onnx.convert.attributes import (
     unsupported,
 )
 from dovetail.frontends.onnx.convert.context import Context, Conversion, Operands, Results
-from dovetail.frontends.onnx.convert.steps import cast, dtype_of, reshape, rows, scalar_like, trimmed
+from dovetail.frontends.onnx.convert.steps import cast, dtype_of, need_rank, reshape, rows, scalar_like, trimmed
 from dovetail.frontends.onnx.model import OnnxNode
 
 
@@ -54,6 +54,7 @@ def rms_norm(context: Context, node: OnnxNode, operands: Operands) -> Results:
 def group_norm(context: Context, node: OnnxNode, operands: Operands) -> Results:
     """Before opset 21 scale and bias are one for each group."""
     x, scale, bias = required(node, operands, 3)
+    need_rank(node, context, x, 2)
     groups = integer(node, "num_groups", 0)
     channels = context.shape(x)[1]
     if groups < 1 or channels % groups:
@@ -68,6 +69,7 @@ def group_norm(context: Context, node: OnnxNode, operands: Operands) -> Results:
 
 def instance_norm(context: Context, node: OnnxNode, operands: Operands) -> Results:
     given = required(node, operands, 3)
+    need_rank(node, context, given[0], 2)
     groups = context.shape(given[0])[1]
     return (context.node("group_norm", *given, groups=groups, epsilon=number(node, "epsilon", 1e-5)),)
 
@@ -84,6 +86,8 @@ def lp_norm(context: Context, node: OnnxNode, operands: Operands) -> Results:
 
 def local_response_norm(context: Context, node: OnnxNode, operands: Operands) -> Results:
     (x,) = required(node, operands, 1)
+    if not 1 <= integer(node, "size", 1) <= context.limits.extent:
+        raise malformed(node, "its size must be at least 1")
     settings = {
         "alpha": number(node, "alpha", 1e-4),
         "beta": number(node, "beta", 0.75),
@@ -106,7 +110,8 @@ def _along(op: str) -> Conversion:
 
 
 def _trained(context: Context, node: OnnxNode, given: tuple[str, ...], epsilon: float) -> Results:
-    x, scale, bias, mean, variance = given
+    x, scale, _, mean, _ = given
+    need_rank(node, context, x, 2)
     own, wide = context.dtype(x), _wide(context, x, scale, mean)
     x, scale, bias, mean, variance = (cast(context, name, wide) for name in given)
     axes = (0, *range(2, context.rank(x)))

@@ -18,7 +18,7 @@ from dovetail.frontends.onnx.convert.attributes import (
     unsupported,
 )
 from dovetail.frontends.onnx.convert.context import Context, Conversion, Operands, Results
-from dovetail.frontends.onnx.convert.steps import cast, dtype_of, full, need_computable, plain, trimmed
+from dovetail.frontends.onnx.convert.steps import cast, dtype_of, full, need_computable, one_number, plain, trimmed
 from dovetail.frontends.onnx.model import OnnxNode
 from dovetail.ir.graph.graph import Attribute
 
@@ -189,8 +189,8 @@ def dropout(context: Context, node: OnnxNode, operands: Operands) -> Results:
     """As in inference: x, and a mask that keeps everything."""
     (x,) = required(node, operands, 1)
     ratio, training = optional(operands, 1), optional(operands, 2)
-    kept = ratio is not None and float(context.known(ratio)) == 0.0
-    if training is not None and bool(context.known(training)) and not kept:
+    kept = ratio is not None and training is not None and one_number(node, context, ratio) == 0.0
+    if training is not None and one_number(node, context, training) and not kept:
         raise unsupported(node, "it drops elements at random")
     mask = (full(context, context.shape(x), 1, DTYPES["bool"]),) if len(node.outputs) > 1 else ()
     return (x, *mask)

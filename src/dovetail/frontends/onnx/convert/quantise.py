@@ -56,7 +56,7 @@ def quantised_conv(context: Context, node: OnnxNode, operands: Operands) -> Resu
     x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero = required(node, operands, 8)
     total = _conv(context, node, x, w, x_zero, w_zero)
     bias = optional(operands, 8)
-    rest = (1,) * (context.rank(x) - 2)
+    rest = (1,) * max(context.rank(x) - 2, 0)
     if bias is not None:
         total = context.node("add", total, reshape(context, bias, (*context.shape(bias), *rest)))
     if context.shape(w_scale) not in ((), (1,)):

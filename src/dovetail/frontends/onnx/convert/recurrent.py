@@ -16,7 +16,7 @@ from dovetail.frontends.onnx.convert.attributes import (
     texts,
 )
 from dovetail.frontends.onnx.convert.context import Context, Conversion, Operands, Results
-from dovetail.frontends.onnx.convert.steps import cast, full, reshape, transpose, trimmed
+from dovetail.frontends.onnx.convert.steps import cast, full, need_rank, reshape, transpose, trimmed
 from dovetail.frontends.onnx.model import OnnxNode
 from dovetail.ir.graph.graph import Attribute
 
@@ -26,10 +26,12 @@ _DIRECTIONS = {"forward": (0,), "reverse": (1,), "bidirectional": (0, 1)}
 
 
 def layer(context: Context, node: OnnxNode, operands: Operands) -> Results:
-    x, w, _ = required(node, operands, 3)
+    x, w, r = required(node, operands, 3)
+    for name in (x, w, r):
+        need_rank(node, context, name, 3, 3)
     op = node.op.lower()
     ways = _DIRECTIONS.get(text(node, "direction", "forward"))
-    if ways is None or context.shape(w)[0] != len(ways) or context.rank(x) != 3:
+    if ways is None or context.shape(w)[0] != len(ways):
         raise malformed(node, "its direction and its operands do not belong together")
     batch_first = bool(integer(node, "layout", 0))
     if batch_first:
@@ -59,6 +61,8 @@ def _direction(
     states = 2 if op == "lstm" else 1
     for k in range(states):
         first = optional(operands, 5 + k)
+        if first is not None:
+            need_rank(node, context, first, 3, 3)
         if first is not None and batch_first:
             first = transpose(context, first, (1, 0, 2))
         given.append(full(context, (batch, hidden), 0, dtype) if first is None else _part(context, first, at))
@@ -106,7 +110,7 @@ def _lengths(context: Context, name: str | None, steps: int) -> str | None:
 
 def _part(context: Context, x: str, at: int) -> str:
     """``x[at]``."""
-    directions, *rest = context.shape(x)
+    directions, *rest = context.shape(x) or (1,)
     if directions > 1:
         x = context.node("slice", x, starts=(at,), ends=(at + 1,), axes=(0,))
     return reshape(context, x, tuple(rest))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dovetail.base.dtypes import DTYPES
 from dovetail.frontends.onnx.convert.attributes import integer, required
 from dovetail.frontends.onnx.convert.context import Context, Conversion, Operands, Results
-from dovetail.frontends.onnx.convert.steps import cast, listed
+from dovetail.frontends.onnx.convert.steps import cast, listed, one
 from dovetail.frontends.onnx.model import OnnxNode
 from dovetail.ir.graph.graph import Attribute
 
@@ -33,7 +33,7 @@ def argument(context: Context, node: OnnxNode, operands: Operands) -> Results:
 def running(context: Context, node: OnnxNode, operands: Operands) -> Results:
     x, axis = required(node, operands, 2)
     settings = {name: integer(node, name, 0) for name in ("exclusive", "reverse")}
-    return (context.node(node.op.lower(), x, axis=context.ints(axis)[0], **settings),)
+    return (context.node(node.op.lower(), x, axis=one(node, context, axis), **settings),)
 
 
 def _reduction(op: str) -> Conversion:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import reduce
+from math import isfinite
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +25,8 @@ from dovetail.frontends.onnx.convert.attributes import (
     text,
 )
 from dovetail.frontends.onnx.convert.context import Context, Conversion, Operands, Results
-from dovetail.frontends.onnx.convert.steps import cast, reshape, scalar_like
+from dovetail.frontends.onnx.convert.shape import checked_axes
+from dovetail.frontends.onnx.convert.steps import cast, need_few, reshape, scalar_like
 from dovetail.frontends.onnx.model import OnnxNode
 
 Floats = npt.NDArray[np.float64]
@@ -78,8 +80,7 @@ def upsample(context: Context, node: OnnxNode, operands: Operands) -> Results:
     given = optional(operands, 1)
     scales = numbers(node, "scales", ()) if given is None else tuple(map(float, context.known(given).reshape(-1)))
     have = context.shape(x)
-    if len(scales) != len(have):
-        raise malformed(node, f"{len(scales)} scales for {len(have)} axes")
+    _check(node, context, scales, len(have))
     axes = [Axis(at, n, int(n * s), s, (0, 1)) for at, (n, s) in enumerate(zip(have, scales, strict=True))]
     style = Style(text(node, "mode", "nearest"), "asymmetric", "floor", False, -0.75, False)
     return (_resized(context, node, x, axes, style, 0.0),)
@@ -88,12 +89,16 @@ def upsample(context: Context, node: OnnxNode, operands: Operands) -> Results:
 def _axes(context: Context, node: OnnxNode, operands: Operands, x: str) -> list[Axis]:
     """What becomes of each axis, by scales or by sizes."""
     have = context.shape(x)
-    at = [axis % len(have) for axis in integers(node, "axes", tuple(range(len(have))))]
+    at = checked_axes(node, integers(node, "axes", tuple(range(len(have)))), len(have))
     roi = _floats(context, optional(operands, 1)) or (*(0.0,) * len(at), *(1.0,) * len(at))
+    if not all(map(isfinite, roi)):
+        raise malformed(node, "its roi is not made of numbers")
     scales, sizes = _floats(context, optional(operands, 2)), _floats(context, optional(operands, 3))
     if scales:
+        _check(node, context, scales, len(at))
         counts = [int(s * have[dim]) for s, dim in zip(scales, at, strict=True)]
-    elif sizes:
+    elif sizes and 0 not in (have[dim] for dim in at):
+        _check(node, context, sizes, len(at))
         counts = [int(n) for n in sizes]
         scales = tuple(n / have[dim] for n, dim in zip(counts, at, strict=True))
         policy = text(node, "keep_aspect_ratio_policy", "stretch")
@@ -110,6 +115,8 @@ def _resized(context: Context, node: OnnxNode, x: str, axes: list[Axis], style: 
     own = context.dtype(x)
     cropped = style.where == "tf_crop_and_resize"
     axes = [a for a in axes if cropped or a.count != a.extent or a.scale != 1]
+    for axis in axes:
+        need_few(node, context, int(axis.count * (2 + 4 / min(axis.scale, 1.0))))
     if any(a.extent == 0 or a.count < 0 for a in axes):
         raise malformed(node, "an axis without elements cannot be resized")
     if not axes:
@@ -223,6 +230,12 @@ def _extrapolated(
     return context.node(
         "select", reduce(lambda a, b: context.node("or", a, b), masks), scalar_like(context, x, value), x
     )
+
+
+def _check(node: OnnxNode, context: Context, given: tuple[float, ...], wanted: int) -> None:
+    """Refuse scales or sizes of which there is not one for each axis, or that are none."""
+    if len(given) != wanted or not all(0 < n <= context.limits.extent for n in given):
+        raise malformed(node, f"{given} are not scales or sizes of {wanted} axes")
 
 
 def _floats(context: Context, name: str | None) -> tuple[float, ...]:

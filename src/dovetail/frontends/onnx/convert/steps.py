@@ -7,7 +7,8 @@ from math import prod
 import numpy as np
 
 from dovetail.base.dtypes import DTYPES, DType
-from dovetail.frontends.onnx.convert.attributes import integers, optional, unsupported
+from dovetail.base.errors import LimitError
+from dovetail.frontends.onnx.convert.attributes import integers, malformed, optional, unsupported
 from dovetail.frontends.onnx.convert.context import Context, Conversion, Operands, Results
 from dovetail.frontends.onnx.elements import ELEMENTS
 from dovetail.frontends.onnx.model import OnnxNode
@@ -30,6 +31,45 @@ def need_computable(node: OnnxNode, context: Context, *names: str | None) -> Non
     for name in names:
         if name is not None and context.dtype(name).name not in _NAMES.values():
             raise unsupported(node, f"nothing is computed from elements of {context.dtype(name)}")
+
+
+def need_rank(node: OnnxNode, context: Context, x: str, least: int, most: int | None = None) -> None:
+    """Refuse a value of another number of axes."""
+    rank = context.rank(x)
+    if rank < least or (most is not None and rank > most):
+        wanted = f"at least {least}" if most is None else str(least) if least == most else f"{least} to {most}"
+        raise malformed(node, f"an operand has {rank} axes, not {wanted}")
+
+
+def need_few(node: OnnxNode, context: Context, elements: int) -> None:
+    """Refuse a table of so many numbers that it should not be made while a model is read."""
+    if not 0 <= elements * 8 <= context.limits.folded_bytes:
+        limit = context.limits.folded_bytes
+        raise LimitError(f"{node.op} needs a table of {elements} numbers", why=f"the limit is {limit} bytes")
+
+
+def one(node: OnnxNode, context: Context, name: str) -> int:
+    """An operand that is one whole number."""
+    found = context.ints(name)
+    if len(found) != 1:
+        raise malformed(node, f"an operand has {len(found)} elements, not one")
+    return found[0]
+
+
+def one_number(node: OnnxNode, context: Context, name: str) -> float:
+    """An operand that is one number."""
+    found = context.known(name)
+    if found.size != 1:
+        raise malformed(node, f"an operand has {found.size} elements, not one")
+    return float(found.astype(np.float64).reshape(()))
+
+
+def extents(node: OnnxNode, context: Context, name: str) -> tuple[int, ...]:
+    """An operand that is a shape."""
+    found = context.ints(name)
+    if len(found) > context.limits.rank:
+        raise LimitError(f"{node.op} makes {len(found)} axes", why=f"the limit is {context.limits.rank}")
+    return found
 
 
 def cast(context: Context, x: str, dtype: DType) -> str:
@@ -67,7 +107,7 @@ def listed(context: Context, node: OnnxNode, operands: Operands, name: str, at: 
 def rows(context: Context, x: str, axis: int) -> tuple[str, tuple[int, ...]]:
     """x as two axes, those before ``axis`` and those from it on, and the shape it had."""
     shape = context.shape(x)
-    at = axis % len(shape) if shape else 0
+    at = min(max(axis + len(shape) if axis < 0 else axis, 0), len(shape))
     return reshape(context, x, (prod(shape[:at]), prod(shape[at:]))), shape
 
 
