@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from dovetail.frontends.onnx.convert.attributes import body, integer, integers, malformed
+from dovetail.base.errors import LimitError
+from dovetail.frontends.onnx.convert.attributes import body, integer, integers, malformed, place
 from dovetail.frontends.onnx.convert.structure import (
     INTERNAL,
     Entries,
@@ -27,6 +28,8 @@ from dovetail.frontends.onnx.model import OnnxGraph, OnnxNode, OnnxTensor
 
 MOST_NODES = 500
 """How many nodes a loop may become."""
+NUMBER_BYTES = 8
+"""Of the number of one step."""
 
 
 def scan(scope: Scope, work: Work, operands: Entries) -> tuple[Entry, ...] | Expansion:
@@ -49,6 +52,8 @@ def repeated_loop(scope: Scope, work: Work, operands: Entries, steps: int) -> tu
     node, inner = work.node, body(work.node, "body")
     number, going, *names = (value.name for value in inner.inputs)
     carried = dict(zip(names, _tensors(node, operands[2:]), strict=True))
+    if steps * NUMBER_BYTES > scope.context.limits.folded_bytes:
+        raise LimitError(f"a loop of {steps} steps", where=place(node), hint="ModelLimits(folded_bytes=...)")
     numbers = {number: scope.context.constant(np.arange(steps))}
     outputs = [value.name for value in inner.outputs[1:]]
     return scope.repeat(Steps(work, inner, carried, numbers, {going: scope.constant(np.array(True))}, outputs))
