@@ -6,6 +6,7 @@ arange(0, 4), full([2, 3], 1.0), and sums of such    are computed once, by PyTor
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import attrgetter
 
 import torch
 from torch.fx import Node
@@ -20,7 +21,9 @@ def known_values(graph: torch.fx.Graph, given: Mapping[Node, torch.Tensor]) -> d
     found: dict[Node, object] = dict(given)
     with torch.no_grad():
         for node in graph.nodes:
-            if _is_empty(node):
+            if node.op == "get_attr":
+                found[node] = attrgetter(node.target)(graph.owning_module)
+            elif _is_empty(node):
                 found[node] = torch.empty(tuple(node.meta["val"].shape), dtype=node.meta["val"].dtype)
             elif node.op == "call_function" and _can_fold(node, found):
                 args, kwargs = tree_map_only(Node, found.__getitem__, (node.args, node.kwargs))
