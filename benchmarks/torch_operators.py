@@ -115,8 +115,8 @@ def _samples(op: OpInfo, most: int, outcome: Outcome) -> list[SampleInput]:
 
 def _try(op: OpInfo, sample: SampleInput, outcome: Outcome) -> None:
     """One sample, by PyTorch and by us."""
-    given, other = copy.deepcopy(sample), copy.deepcopy(sample)
     try:
+        given, other = copy.deepcopy(sample), copy.deepcopy(sample)
         wanted = _seeded(op.op, given)
     except _FAILURES:
         return
@@ -127,7 +127,7 @@ def _try(op: OpInfo, sample: SampleInput, outcome: Outcome) -> None:
     try:
         found = _seeded(compiled, other)
     except _FAILURES as error:
-        outcome.fallbacks.append(f"{type(error).__name__}: {_first_line(error)}")
+        outcome.fallbacks.append(_first_line(error))
         return
     for report in reports()[before:]:
         outcome.fallbacks += [f"{fallback.operator}: {fallback.reason}" for fallback in report.fallbacks]
@@ -153,7 +153,8 @@ def _compare(name: str, found: object, wanted: object) -> None:
 
 
 def _first_line(error: BaseException) -> str:
-    return next(iter(str(error).strip().splitlines()), "")
+    inner = getattr(error, "inner_exception", error)
+    return f"{type(inner).__name__}: {next(iter(str(inner).strip().splitlines()), '')}"
 
 
 def _chosen(options: argparse.Namespace) -> list[OpInfo]:

@@ -25,18 +25,21 @@ def _sum_with(first: str, second: str) -> Conversion:
     """``beta * self + alpha * first @ second``; self does not count where beta is 0."""
 
     def convert(context: Context, call: Call) -> Results:
-        found = context.node("matmul", call.tensor(first), call.tensor(second))
-        alpha, beta = call.number("alpha"), call.number("beta")
-        if alpha != 1:
-            found = context.node("mul", found, context.scalar(alpha, call.dtype))
-        if beta == 0:
-            return (found,)
-        added = call.tensor("self")
-        if beta != 1:
-            added = context.node("mul", added, context.scalar(beta, call.dtype))
-        return (context.node("add", found, added),)
+        return _scaled_sum(context, call, context.node("matmul", call.tensor(first), call.tensor(second)))
 
     return convert
+
+
+def _scaled_sum(context: Context, call: Call, found: str) -> Results:
+    alpha, beta = call.number("alpha"), call.number("beta")
+    if alpha != 1:
+        found = context.node("mul", found, context.scalar(alpha, call.dtype))
+    if beta == 0:
+        return (context.expand(found, call.shape),)
+    added = call.tensor("self")
+    if beta != 1:
+        added = context.node("mul", added, context.scalar(beta, call.dtype))
+    return (context.node("add", found, added),)
 
 
 def convolution(context: Context, call: Call) -> Results:

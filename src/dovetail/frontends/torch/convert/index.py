@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from dovetail.base.dtypes import DTYPES, Kind
 from dovetail.frontends.torch.call import Call
 from dovetail.frontends.torch.context import Context, Conversion, Results
@@ -76,6 +78,20 @@ def _mask(context: Context, call: Call, x: str) -> str | None:
     if call.flag("accumulate") or context.shape(call.tensor("values")) not in ((), (1,)):
         raise call.unsupported("which value goes where depends on the values of a mask")
     return context.reshape(given[0], context.shape(given[0]) + (1,) * (context.rank(x) - context.rank(given[0])))
+
+
+def diagonal_scatter(context: Context, call: Call) -> Results:
+    """``src`` on a diagonal of two axes: these in front, one row of numbers for each place on it."""
+    x, source, offset = call.tensor("self"), call.tensor("src"), call.whole("offset")
+    rank = context.rank(x)
+    axes = tuple(call.whole(name) % rank for name in ("dim1", "dim2"))
+    order = axes + tuple(dim for dim in range(rank) if dim not in axes)
+    count = context.shape(source)[-1]
+    places = np.arange(count, dtype=np.int64)[:, None] + np.array([max(-offset, 0), max(offset, 0)])
+    updates = transposed(context, context.cast(source, call.dtype), (rank - 2, *range(rank - 2)))
+    front = transposed(context, x, order)
+    found = context.node("scatter_nd", front, context.constant(places), updates)
+    return (transposed(context, found, tuple(order.index(dim) for dim in range(rank))),)
 
 
 def index_select(context: Context, call: Call) -> Results:
@@ -173,6 +189,7 @@ CONVERSIONS: dict[str, Conversion] = {
     "aten._unsafe_index.Tensor": index,
     "aten.index_put.default": index_put,
     "aten._unsafe_index_put.default": index_put,
+    "aten.diagonal_scatter.default": diagonal_scatter,
     "aten.index_select.default": index_select,
     "aten.embedding.default": embedding,
     "aten.gather.default": gather,

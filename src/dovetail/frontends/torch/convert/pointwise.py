@@ -16,6 +16,8 @@ FLOAT_UNARY = {
     "cos": "cos",
     "cosh": "cosh",
     "erf": "erf",
+    "erfc": "erfc",
+    "erfinv": "erfinv",
     "exp": "exp",
     "exp2": "exp2",
     "expm1": "expm1",
@@ -52,9 +54,9 @@ def operand(context: Context, call: Call, name: str, dtype: DType) -> str:
     return context.scalar(call.number(name), dtype)
 
 
-def _float_unary(op: str) -> Conversion:
+def _float_unary(op: str, name: str = "self") -> Conversion:
     def convert(context: Context, call: Call) -> Results:
-        return (context.node(op, operand(context, call, "self", call.dtype)),)
+        return (context.node(op, operand(context, call, name, call.dtype)),)
 
     return convert
 
@@ -206,6 +208,11 @@ def where(context: Context, call: Call) -> Results:
     return (context.node("select", condition, a, b),)
 
 
+def where_of_prims(context: Context, call: Call) -> Results:
+    condition = operand(context, call, "pred", _BOOL)
+    return (context.node("select", condition, *(operand(context, call, name, call.dtype) for name in ("a", "b"))),)
+
+
 def clamp(context: Context, call: Call) -> Results:
     """Where the bounds cross, the high one holds."""
     x = operand(context, call, "self", call.dtype)
@@ -256,11 +263,6 @@ def convert_dtype(context: Context, call: Call) -> Results:
     return (context.cast(call.tensor(name), call.dtype),)
 
 
-def erfc(context: Context, call: Call) -> Results:
-    x = operand(context, call, "self", call.dtype)
-    return (context.node("erfc", x),)
-
-
 def copysign(context: Context, call: Call) -> Results:
     """The size of one with the sign of the other, by their bits."""
     a, b = (operand(context, call, name, call.dtype) for name in ("self", "other"))
@@ -269,6 +271,21 @@ def copysign(context: Context, call: Call) -> Results:
     a, b = (context.node("bitcast", name, dtype=bits.name) for name in (a, b))
     joined = context.node("or", context.node("and", a, high), context.node("and", b, low))
     return (context.node("bitcast", joined, dtype=call.dtype.name),)
+
+
+def round_decimals(context: Context, call: Call) -> Results:
+    """Halves to even, after so many decimals."""
+    x, decimals = call.tensor("self"), call.whole("decimals")
+    if decimals == 0 or not context.dtype(x).is_float:
+        return (context.node("round", x) if context.dtype(x).is_float else x,)
+    factor = context.scalar(10.0 ** abs(decimals), call.dtype)
+    there, back = ("mul", "div") if decimals > 0 else ("div", "mul")
+    return (context.node(back, context.node("round", context.node(there, x, factor)), factor),)
+
+
+def copy(context: Context, call: Call) -> Results:
+    """What is copied, in the place and dtype of what it is copied over."""
+    return (context.expand(context.cast(call.tensor("src"), call.dtype), call.shape),)
 
 
 def fmax(context: Context, call: Call) -> Results:
@@ -321,11 +338,15 @@ CONVERSIONS: dict[str, Conversion] = {
     **_named({"isnan": is_nan, "isinf": is_inf, "logical_not": logical_not, "bitwise_not": bitwise_not}),
     **_named({"isposinf": is_infinite_of("positive"), "isneginf": is_infinite_of("negative")}),
     **_named({"clamp": clamp, "clamp_min": clamp, "clamp_max": clamp, "relu": relu, "gelu": gelu}),
-    **_named({"leaky_relu": leaky_relu, "pow": power, "erfc": erfc, "copysign": copysign}),
+    **_named({"leaky_relu": leaky_relu, "pow": power, "copysign": copysign}),
     **_named({"fmax": fmax, "fmin": fmin, "hypot": hypot, "_to_copy": convert_dtype, "clone": convert_dtype}),
     **_named({"alias": convert_dtype, "detach": convert_dtype, "lift_fresh_copy": convert_dtype}),
     "aten.div.Tensor_mode": divide,
     "aten.div.Scalar_mode": divide,
     "aten.where.self": where,
+    "aten.round.decimals": round_decimals,
+    "aten.copy.default": copy,
+    "prims.round.default": _float_unary("round", "a"),
+    "prims.where.default": where_of_prims,
     "prims.convert_element_type.default": convert_dtype,
 }

@@ -21,8 +21,9 @@ def max_pool(context: Context, call: Call) -> Results:
     found = context.node("max_pool", x, **how, ceil_mode=ceil)
     if not any(call.needed[1:]):
         return (context.reshape(found, shape), None)
-    values, places = context.nodes("max_pool_places", x, results=2, **how, ceil_mode=ceil)
-    return (context.reshape(values, shape), context.reshape(places, shape))
+    values, places = context.nodes("max_pool_indices", x, results=2, **how, ceil_mode=ceil)
+    plane = context.scalar(prod(context.shape(x)[2:]), context.dtype(places))
+    return (context.reshape(values, shape), context.reshape(context.node("mod", places, plane), shape))
 
 
 def average_pool(context: Context, call: Call) -> Results:
