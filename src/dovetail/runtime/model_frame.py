@@ -143,7 +143,7 @@ class Segment:
         self.steps = steps
         self.units = frame.image.threads if any(step.parallel for step in steps) else 1
         table = [
-            _Step(entries[s.entry], at, _kind(s, b)) for s, b, at in zip(steps, (None, *steps), words, strict=False)
+            _Step(entries[step.entry], at, kind) for step, at, kind in zip(steps, words, step_kinds(steps), strict=True)
         ]
         self._steps = (_Step * len(table))(*table)
         self._table = _Table(len(table), ctypes.addressof(self._steps))
@@ -231,10 +231,13 @@ def _groups(steps: Sequence[NativeStep | HostStep]) -> Iterator[tuple[NativeStep
         yield tuple(group)
 
 
-def _kind(step: NativeStep, before: NativeStep | None) -> int:
-    """Units meet before a step unless unit 0 runs both it and the one before."""
-    meet = before is not None and (step.parallel or before.parallel)
-    return (_SPREAD if step.parallel else 0) | (_MEET if meet else 0)
+def step_kinds(steps: Sequence[NativeStep]) -> list[int]:
+    """``kind`` of each step in a row: units meet before one unless unit 0 runs both it and the one before."""
+    found = []
+    for before, step in zip((None, *steps), steps, strict=False):
+        meet = before is not None and (step.parallel or before.parallel)
+        found.append((_SPREAD if step.parallel else 0) | (_MEET if meet else 0))
+    return found
 
 
 def _status_at(step: NativeStep, words: int) -> int:

@@ -82,7 +82,7 @@ class _Pool:
     """The compiled pool and its entry points."""
 
     def __init__(self, relax: str, cache: Cache | None) -> None:
-        code = load_object(_object_code(relax, cache), {})
+        code = load_object(object_code(relax, cache), {})
         self.symbols: Mapping[str, int] = MappingProxyType({n: code.address(n) for n in ("dt_pool_run", "dt_barrier")})
         self.run = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32)(
             code.address("dt_pool_run")
@@ -125,7 +125,8 @@ def _after_fork_in_child() -> None:
 os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
-def _object_code(relax: str, cache: Cache | None) -> bytes:
+def object_code(relax: str, cache: Cache | None) -> bytes:
+    """The pool as an object file of its own."""
     text = _module_text(relax)
     key = {"text": text, **compiler_identity()}
     known = cache.get("runtime", key) if cache else None
