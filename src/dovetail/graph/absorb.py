@@ -18,8 +18,6 @@ from dovetail.graph.roles import Work, without_ones
 from dovetail.ir.graph.graph import Node, Type
 
 _READERS = frozenset((Work.CONTRACTION, Work.POINTWISE, Work.ROWS, Work.WINDOW, Work.REDUCTION))
-_VECTORS_ALONG_LAST = frozenset((Work.POINTWISE, Work.ROWS))
-"""What walks the last axis of what it reads or writes in vectors."""
 
 
 def absorbed_moves(sketch: Sketch) -> None:
@@ -40,7 +38,10 @@ def absorbed_moves(sketch: Sketch) -> None:
 
 
 def sunk_moves(sketch: Sketch) -> None:
-    """A change of axes that is left joins the region whose one value it reads."""
+    """A change of axes that is left joins the region whose one value it reads.
+
+    Who walks the last axis in vectors would write it with gaps; not so who reads across axes as well.
+    """
     graph = sketch.graph
     for node in graph.nodes:
         if not sketch.is_free(node) or node.op != "transpose":
@@ -50,11 +51,13 @@ def sunk_moves(sketch: Sketch) -> None:
         if made is None or sketch.is_free(made) or len(graph.users(value)) > 1 or value in sketch.outputs:
             continue
         number = sketch.home[made.results[0]]
-        kinds = {sketch.work_of(n) for n in sketch.regions[number][0]}
-        alone = kinds.isdisjoint(_READERS) or len(made.results) > 1
-        if alone or (Work.CONTRACTION not in kinds and not _keeps_last(sketch, node)):
+        inside = sketch.regions[number][0]
+        kinds = {sketch.work_of(n) for n in inside}
+        if kinds.isdisjoint(_READERS) or len(made.results) > 1:
             continue
-        sketch.join(number, (node,))
+        across = any(not _keeps_last(sketch, n) for n in inside)
+        if across or Work.CONTRACTION in kinds or _keeps_last(sketch, node):
+            sketch.join(number, (node,))
 
 
 def _chain(sketch: Sketch, value: str, inside: Collection[str], last_stays: bool) -> tuple[Node, ...]:
@@ -69,6 +72,8 @@ def _chain(sketch: Sketch, value: str, inside: Collection[str], last_stays: bool
             break
         if last_stays and sketch.work_of(node) is Work.MOVE and not _keeps_last(sketch, node):
             break
+        if found and found[-1].op == node.op == "transpose":
+            break  # the upper one belongs to who makes the value: together they would be none
         found.append(node)
         known.add(value)
         value = node.operands[0]

@@ -124,6 +124,13 @@ class Sheet:
             self._asked[new] += self._asked.pop(old)
         self.release(old)
 
+    def redirect(self, key: str, old: str, new: str) -> None:
+        """The node ``key`` alone reads ``new`` in place of ``old``."""
+        node = self.nodes[key]
+        self.nodes[key] = replace(node, operands=tuple(new if name == old else name for name in node.operands))
+        self._readers[old].pop(key)
+        self._readers.setdefault(new, {})[key] = None
+
     def release(self, *values: str) -> None:
         """Leave out the makers of ``values``, and of what they alone read, where nothing needs them."""
         waiting = list(values)

@@ -1,0 +1,100 @@
+"""Orders of axes between layers."""
+
+from __future__ import annotations
+
+from dovetail.graph.grouping import regions
+from dovetail.graph.layout import Layout
+from dovetail.ir.graph.bound import BoundGraph
+from dovetail.ir.graph.verify import verify
+from dovetail.ir.inline import inline
+from dovetail.ir.program import Program
+from dovetail.ops.region import region_program
+from dovetail.ops.table import OPERATORS
+from tests.unit.graph.models import bound, ops, same
+
+BLOCK = """
+graph block(x: f32[1, 3, 8, 8]) -> (y)
+  const w: f32[4, 3, 3, 3]
+  const v: f32[4, 1, 3, 3]
+  const u: f32[4, 4, 1, 1]
+  a = conv(x, w) {pads = (1, 1, 1, 1)}
+  b = relu(a)
+  c = conv(b, v) {pads = (1, 1, 1, 1), groups = 4}
+  d = clip(c) {low = 0.0, high = 6.0}
+  e = conv(d, u)
+  f = add(e, b)
+  g1 = max_pool(f) {kernel = (2, 2), strides = (2, 2)}
+  h = global_average_pool(g1)
+  y = flatten(h)
+"""
+
+
+def programs(found: BoundGraph) -> list[Program]:
+    types = verify(found.graph, OPERATORS)
+    every = regions(found.graph, OPERATORS, types)
+    return [inline(region_program(found.graph, r.nodes, OPERATORS, types)) for r in every if r.kind == "compiled"]
+
+
+def test_images_between_layers_lie_channels_last_and_nothing_is_copied() -> None:
+    before = bound(BLOCK)
+    after, records = Layout()(before, OPERATORS)
+    same(before, after)
+    assert [record.what for record in records] == ["4 of 4 images around conv and 4 other regions: channels last"]
+    found = programs(after)
+    assert len(found) == 5
+    shapes = [[str(e) for e in t.shape] for program in found for t in program.outputs]
+    assert shapes == [["1", "8", "8", "4"]] * 3 + [["1", "4", "4", "4"], ["1", "4"]]
+    assert [len(program.statements) for program in found] == [2, 2, 2, 1, 2]
+
+
+def test_an_image_that_somebody_needs_as_it_is_keeps_its_order() -> None:
+    before = bound("""
+graph head(x: f32[1, 3, 8, 8]) -> (y)
+  const w: f32[4, 3, 3, 3]
+  const v: f32[4, 4, 1, 1]
+  a = conv(x, w)
+  b = conv(a, v)
+  c = reshape(b) {shape = (4, 36)}
+  y = softmax(c)
+""")
+    after, records = Layout()(before, OPERATORS)
+    same(before, after)
+    assert ops(after.graph) == ["conv", "transpose", "transpose", "conv", "reshape", "softmax"]
+    assert records[0].what.startswith("1 of 1 image")
+
+
+def test_outputs_and_inputs_keep_their_order() -> None:
+    before = bound("graph g(x: f32[1, 3, 8, 8]) -> (a)\n  const w: f32[4, 3, 3, 3]\n  a = conv(x, w)")
+    after, records = Layout()(before, OPERATORS)
+    assert after is before and not records
+
+
+def test_tensors_of_other_layers_are_no_images() -> None:
+    before = bound("""
+graph g(x: f32[2, 3, 8]) -> (y)
+  const w: f32[8, 8]
+  a = matmul(x, w)
+  b = relu(a)
+  y = matmul(b, w)
+""")
+    assert Layout()(before, OPERATORS)[0] is before
+
+
+def test_a_cost_decides_for_each_image() -> None:
+    def cost(program: Program) -> float:
+        """Channels first for what is written at 8 x 8, last for what is 4 x 4."""
+        return sum(float(str(t.shape[-1]) == "4") * (10 if str(t.shape[1]) == "8" else -10) for t in program.tensors)
+
+    before = bound(BLOCK)
+    after, records = Layout(estimate=cost)(before, OPERATORS)
+    same(before, after)
+    shapes = [[str(e) for e in t.shape] for program in programs(after) for t in program.outputs]
+    assert shapes == [["1", "4", "8", "8"]] * 3 + [["1", "4", "4", "4"], ["1", "4"]]
+    assert "cycles estimated" in records[0].why
+
+
+def test_a_cost_that_sees_no_difference_leaves_all_as_it_is() -> None:
+    before = bound(BLOCK)
+    after, records = Layout(estimate=lambda _: 1.0)(before, OPERATORS)
+    assert after is before
+    assert records[0].what == "0 of 4 images around conv and 4 other regions: channels last"
