@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import isfinite
+
 from dovetail.base.errors import OperatorError
 from dovetail.ir.graph.graph import Type
 from dovetail.ir.graph.operator import operators
@@ -64,6 +66,8 @@ def thresholded_relu(x: Type, *, alpha: float = 1.0) -> str:
 def shrink(x: Type, *, bias: float = 0.0, bound: float = 0.5) -> str:
     """Beyond ``bound`` from 0, ``bias`` nearer to it; 0 elsewhere."""
     if not x.dtype.is_float:
+        if not (isfinite(bias) and isfinite(bound)):
+            raise OperatorError(f"{x.dtype} values shrunk by {bias} beyond {bound}")
         b, low, high = int(bias), int(-bound // 1) + 1, int(bound // 1)
         return pointwise(f"select({{x}} < {low}, {{x}} + {b}, select({{x}} > {high}, {{x}} - {b}, 0))", x.dtype, x=x)
     return _floats(f"select({{x}} < {-bound!r}, {{x}} + {bias!r}, select({{x}} > {bound!r}, {{x}} - {bias!r}, 0.0))", x)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import isfinite
+
 from dovetail.base.errors import OperatorError
 from dovetail.ir.graph.graph import Type
 from dovetail.ir.graph.operator import operators
@@ -90,7 +92,7 @@ def _read(batch: Grid, name: str, t: Type, axes: str) -> str:
 def _literal(value: float, t: Type) -> str:
     if t.dtype.is_float:
         return repr(value)
-    if value != int(value):
+    if not isfinite(value) or value != int(value):
         raise OperatorError(f"{value} times {t.dtype} values", hint="a whole number, or floats")
     return str(int(value))
 

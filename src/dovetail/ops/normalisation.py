@@ -162,6 +162,8 @@ def local_response_norm(x: Type, *, size: int, alpha: float = 1e-4, beta: float 
     """x divided by a power of the squares of the ``size`` channels around it."""
     need_rank("x", x, 2)
     g, wide = grid(x.shape), accumulator(x.dtype)
+    if size < 1:
+        raise OperatorError(f"{size} channels around one")
     before = (size - 1) // 2
     other = g.at("x", {1: f"d1 + w - {before}"})
     inside = f"d1 + w >= {before}, d1 + w - {before} < {x.shape[1]}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import product
-from math import prod
+from math import isfinite, prod
 
 from dovetail.base.errors import OperatorError
 from dovetail.ir.graph.graph import Type
@@ -88,7 +88,11 @@ def _fill(g: Grid, box: tuple[_Piece, ...], value: str) -> str:
 
 
 def _number(value: float, x: Type) -> str:
-    return repr(value) if x.dtype.is_float else str(int(value))
+    if x.dtype.is_float:
+        return repr(value)
+    if not isfinite(value):
+        raise OperatorError(f"{x} padded with {value}")
+    return str(int(value))
 
 
 OPERATORS = operators(pad)

@@ -71,6 +71,8 @@ def _place(x: Type, scale: Type, axis: int, block: int) -> str:
         return "0" if scale.rank else ""
     at = axis_of(axis, x.rank)
     g = grid(x.shape)
+    if block < 0:
+        raise OperatorError(f"blocks of {block}")
     if not block:
         need_shape("scale", scale, (x.shape[at],))
         return g.names[at]
