@@ -52,7 +52,9 @@ class _Maker:
     def node(self) -> None:
         """One more node, or a constant and a node, where the drawn one is valid."""
         moves: tuple[Callable[[str], None], ...] = (self.move, self.move, self.reshape, self.cut, self.joined)
-        part = self.draw(st.sampled_from((*moves, self.unary, self.pair, self.product, self.reduced)))
+        part = self.draw(
+            st.sampled_from((*moves, self.unary, self.pair, self.product, self.reduced, self.image, self.image))
+        )
         try:
             part(self.value())
         except OperatorError:
@@ -112,6 +114,20 @@ class _Maker:
             self.add("matmul", x, w)
         else:
             self.add("matmul", x, self.like(x), transpose_b=1)
+
+    def image(self, x: str) -> None:
+        """A layer on images; of something else, an image is made first."""
+        shape = self.shape(x)
+        if len(shape) != 4:
+            x = self.builder.add("reshape", x, shape=(1, -1, *shape[-2:]) if len(shape) > 2 else (1, 1, *shape, 1)[:4])
+            shape = self.shape(x)
+        kernel = tuple(self.draw(st.sampled_from((1, min(2, n)))) for n in shape[2:])
+        pads = tuple(self.draw(st.integers(0, 1)) for _ in range(4))
+        if self.draw(st.booleans()):
+            channels = self.draw(st.sampled_from((2, 3)))
+            self.add("conv", x, self.new((channels, shape[1], *kernel)), pads=pads)
+        else:
+            self.add("max_pool", x, kernel=kernel, strides=(self.draw(st.integers(1, 2)), 1))
 
     def reduced(self, x: str) -> None:
         kinds = ("reduce_sum", "reduce_max") if self.exact else ("reduce_sum", "softmax", "layer_norm", "reduce_mean")

@@ -9,18 +9,23 @@ from dovetail.graph.clean_up import CleanUp
 from dovetail.graph.common_subexpressions import CommonSubexpressions
 from dovetail.graph.constant_folding import ConstantFolding
 from dovetail.graph.dead_code import DeadCode
+from dovetail.graph.layout import Layout
 from dovetail.graph.record import Pass, Passed, Record
 from dovetail.ir.graph.bound import BoundGraph
 from dovetail.ir.graph.verify import Operators
 
 PASSES: tuple[Pass, ...] = (DeadCode(), ConstantFolding(), CleanUp(), BatchNormFolding(), CommonSubexpressions())
+FINISH: tuple[Pass, ...] = (Layout(),)
 _MOST_ROUNDS = 4
 
 
-def optimise(bound: BoundGraph, operators: Operators, passes: Sequence[Pass] = PASSES) -> Passed:
+def optimise(
+    bound: BoundGraph, operators: Operators, passes: Sequence[Pass] = PASSES, finish: Sequence[Pass] = FINISH
+) -> Passed:
     """A graph that computes the same from the same inputs, outputs of the same names, and what was done and not done.
 
     Rounds of all ``passes`` end when one changes nothing; what was not done is reported as the last round found it.
+    Then ``finish``, once each: what they make is for ``regions``, and a round would undo it.
     """
     done: list[Record] = []
     for _ in range(_MOST_ROUNDS):
@@ -32,4 +37,7 @@ def optimise(bound: BoundGraph, operators: Operators, passes: Sequence[Pass] = P
             bound = changed
         if bound is before:
             break
+    for one in finish:
+        bound, records = one(bound, operators)
+        left.extend(records)
     return bound, tuple(dict.fromkeys((*done, *left)))
