@@ -18,8 +18,9 @@ SHOWN = 60
 
 def main(
     count: Annotated[int, typer.Option(help="How many files.")] = 100_000,
+    start: Annotated[int, typer.Option(help="Which one is the first.")] = 0,
     seed: Annotated[int, typer.Option(help="The same files every time.")] = 0,
-    stage: Annotated[str, typer.Option(help="How far each is taken: read or import.")] = "import",
+    stage: Annotated[str, typer.Option(help="How far each is taken: read, import or run.")] = "import",
     jobs: Annotated[int, typer.Option(help="Processes.")] = len(os.sched_getaffinity(0)),
     only: Annotated[int, typer.Option(help="Take this one file alone, and show what it raises.")] = -1,
     worker: Annotated[int, typer.Option(hidden=True)] = -1,
@@ -32,7 +33,7 @@ def main(
         work(worker, count, jobs, seed, stage, lambda line: print(line, flush=True))
         return
     began = time.monotonic()
-    counts = run(count, seed, stage, jobs, _shown())
+    counts = run(count, seed, stage, jobs, _shown(), start)
     print(f"stage={stage} seconds={time.monotonic() - began:.0f} peak_mib={counts.memory >> 20}")
     print(counts)
     if counts.bad:

@@ -43,12 +43,14 @@ class _Worker:
         return self.process.stdout
 
 
-def run(count: int, seed: int, stage: str, jobs: int, tell: Callable[[str], None] = lambda line: None) -> Counts:
-    """Take ``count`` files through ``stage`` in ``jobs`` processes; ``tell`` hears of every one that ended badly."""
+def run(
+    count: int, seed: int, stage: str, jobs: int, tell: Callable[[str], None] = lambda line: None, start: int = 0
+) -> Counts:
+    """Take ``count`` files from ``start`` on through ``stage`` in ``jobs`` processes; ``tell`` hears of bad ends."""
     counts = Counts()
     with selectors.DefaultSelector() as watch:
-        for first in range(min(jobs, count)):
-            _start(watch, first, count, seed, stage, jobs)
+        for first in range(start, start + min(jobs, count)):
+            _start(watch, first, start + count, seed, stage, jobs)
         while watch.get_map():
             for key, _ in watch.select(timeout=1.0):
                 worker: _Worker = key.data
@@ -56,7 +58,7 @@ def run(count: int, seed: int, stage: str, jobs: int, tell: Callable[[str], None
                 if line:
                     _hear(worker, line.strip(), counts, jobs, tell)
                 else:
-                    _ended(watch, worker, counts, (count, seed, stage, jobs), tell)
+                    _ended(watch, worker, counts, (start + count, seed, stage, jobs), tell)
             for key in list(watch.get_map().values()):
                 if time.monotonic() - key.data.heard > SILENCE_SECONDS:
                     key.data.killed = True
@@ -64,8 +66,8 @@ def run(count: int, seed: int, stage: str, jobs: int, tell: Callable[[str], None
     return counts
 
 
-def _start(watch: selectors.BaseSelector, first: int, count: int, seed: int, stage: str, jobs: int) -> None:
-    command = [sys.executable, "-m", "benchmarks.hostile", "--worker", str(first), "--count", str(count)]
+def _start(watch: selectors.BaseSelector, first: int, end: int, seed: int, stage: str, jobs: int) -> None:
+    command = [sys.executable, "-m", "benchmarks.hostile", "--worker", str(first), "--count", str(end)]
     command += ["--seed", str(seed), "--stage", stage, "--jobs", str(jobs)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, bufsize=1)
     worker = _Worker(process, first, time.monotonic())
@@ -94,12 +96,12 @@ def _ended(
     watch.unregister(worker.lines)
     status = worker.process.wait()
     worker.lines.close()
-    count, seed, stage, jobs = given
-    if worker.at < count:
+    end, seed, stage, jobs = given
+    if worker.at < end:
         kind = "hung" if worker.killed else "crashed"
         _count(counts, kind, f"{worker.at} {kind} status {status}", tell)
-        if worker.at + jobs < count:
-            _start(watch, worker.at + jobs, count, seed, stage, jobs)
+        if worker.at + jobs < end:
+            _start(watch, worker.at + jobs, end, seed, stage, jobs)
 
 
 def _count(counts: Counts, kind: str, line: str, tell: Callable[[str], None]) -> None:

@@ -31,8 +31,8 @@ class Hang(BaseException):
     """A file took longer than it may."""
 
 
-def work(first: int, count: int, step: int, seed: int, stage: str, say: Callable[[str], None]) -> None:
-    """Files ``first``, ``first + step``, ... up to ``count``; ``say`` gets "<index> <outcome> <detail>" for each."""
+def work(first: int, end: int, step: int, seed: int, stage: str, say: Callable[[str], None]) -> None:
+    """Files ``first``, ``first + step``, ... before ``end``; ``say`` gets "<index> <outcome> <detail>" for each."""
     signal.signal(signal.SIGALRM, _alarm)
     with tempfile.TemporaryDirectory() as folder:
         directory = Path(folder)
@@ -40,7 +40,7 @@ def work(first: int, count: int, step: int, seed: int, stage: str, say: Callable
         take = STAGES[stage]
         outcome(take, mutant(models, seed, 0), directory)  # what loads on first use is no part of a file's memory
         _bound_memory()
-        for index in range(first, count, step):
+        for index in range(first, end, step):
             say(f"{index} {outcome(take, mutant(models, seed, index), directory)}")
         say(f"memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10}")
 
