@@ -10,8 +10,9 @@ from dovetail.ir.plan import Case, Hold, Leaf, Plan, PlanNode, Tile
 from dovetail.ir.program import Combine, Program, Role
 from dovetail.schedule.facts import Facts
 from dovetail.schedule.fusion import Followers, followers_of
+from dovetail.schedule.inner import unrolled_loop
 from dovetail.schedule.machine import machine_of
-from dovetail.schedule.order import Order, best_order, expected_cycles, unrolled_loop
+from dovetail.schedule.order import Order, best_order, expected_cycles
 from dovetail.schedule.pointwise import Vectors, pointwise_cycles
 from dovetail.schedule.pointwise_plan import PointwisePlanner
 from dovetail.schedule.tile_plan import TilePlan, best_tile_plan
@@ -163,7 +164,7 @@ class _Planner(PointwisePlanner):
         tiling = order.tiling
         number = facts.number
         node: tuple[PlanNode, ...] = (Leaf(number, tiling.lanes, tiling.width),)
-        taps = unrolled_loop(facts, tiling, order.inner)
+        taps = unrolled_loop(facts, tiling.lanes, order.inner)
         for loop in reversed(order.inner):
             step = tiling.span if loop == tiling.lanes else 1
             node = (Tile(self.name(loop), ((number, loop),), step, node, unrolled=loop == taps),)

@@ -13,6 +13,7 @@ from math import ceil, prod
 from dovetail.ir.plan import Digit
 from dovetail.ir.program import Role
 from dovetail.schedule.facts import Facts
+from dovetail.schedule.inner import inner_order, met_by_guard, unrolled_loop
 from dovetail.schedule.machine import Machine
 from dovetail.schedule.tiling import Tiling, pack_cycles, tiling_cycles
 from dovetail.schedule.traffic import TiledAccess, TiledLoop, traffic
@@ -21,8 +22,6 @@ OuterTile = tuple[str, int, bool]
 """(loop, step, spread over the units)"""
 Pack = tuple[int, tuple[Digit, ...], int]
 """(number of the read, its layout, position of the outer tile that fills it; -1: the whole kernel)"""
-MOST_TAPS = 7
-"""Longest innermost reduction loop that is spread out."""
 MOST_CODE = 700
 """Most arithmetic instructions a kernel's register tiles may come to; more takes LLVM too long."""
 
@@ -42,7 +41,7 @@ class Order:
 
 def best_order(facts: Facts, tiling: Tiling, machine: Machine, threads: int, few: bool = False) -> Order:
     """The cheapest order for one register tile; with ``few``, of those without blocks of the loops of the result."""
-    inner = inner_order(facts, tiling)
+    inner = inner_order(facts, tiling.lanes, tiling.loops)
     orders = list(_outer_orders(facts, tiling, machine, threads, few))
     short = [o for o in orders if bodies(facts, tiling, o, inner) <= MOST_CODE] or orders[:1]
     return min((_costed(facts, tiling, machine, threads, o, inner) for o in short), key=lambda o: o.cycles)
@@ -59,33 +58,6 @@ def expected_cycles(facts: Facts, order: Order, machine: Machine, threads: int) 
     return _costed(facts, tiling, machine, threads, order.outer, order.inner).cycles
 
 
-def inner_order(facts: Facts, tiling: Tiling) -> tuple[str, ...]:
-    """Reduction loops, the farthest-striding outermost, so that neighbours in memory meet soon; then those whose
-    guard meets the register tile, so that they can be spread out; lanes last."""
-    last = [tiling.lanes] if tiling.lanes in facts.reduced else []
-    rest = [n for n in facts.reduced if n != tiling.lanes]
-    met = met_by_guard(facts, tiling)
-    return (*sorted(rest, key=lambda n: (n in met, -_reach(facts, n))), *last)
-
-
-def met_by_guard(facts: Facts, tiling: Tiling) -> set[str]:
-    """Loops in a guard together with a loop of the register tile."""
-    tile = {tiling.lanes, tiling.across, *tiling.inside}
-    return {n for c in facts.statement.where if tile & c.names() for n in c.names()}
-
-
-def unrolled_loop(facts: Facts, tiling: Tiling, inner: tuple[str, ...]) -> str:
-    """The innermost reduction loop, when it is short enough to be spread out beside another one."""
-    if len(inner) < 2 or inner[-1] == tiling.lanes or inner[-1] in facts.dynamic:
-        return ""
-    return inner[-1] if facts.extents[inner[-1]] <= MOST_TAPS else ""
-
-
-def _reach(facts: Facts, loop: str) -> int:
-    """The largest distance in memory a loop steps."""
-    return max((abs(use.stride(loop) or 0) for use in facts.reads), default=0)
-
-
 def bodies(facts: Facts, tiling: Tiling, outer: tuple[OuterTile, ...], inner: tuple[str, ...]) -> int:
     """How many copies of the register tile's instructions the code will hold: edges, guards and spread-out taps."""
     copies = 1
@@ -94,10 +66,10 @@ def bodies(facts: Facts, tiling: Tiling, outer: tuple[OuterTile, ...], inner: tu
         if left[loop] > step and left[loop] % step and step > 1:
             copies *= 2
         left[loop] = min(left[loop], step)
-    met = met_by_guard(facts, tiling)
+    met = met_by_guard(facts, tiling.loops)
     if tiling.across in met:
         copies *= 3
-    taps = unrolled_loop(facts, tiling, inner)
+    taps = unrolled_loop(facts, tiling.lanes, inner)
     if taps:
         copies *= facts.extents[taps]
     return copies * tiling.rows * tiling.vectors

@@ -12,6 +12,7 @@ from math import ceil, inf, prod
 
 from dovetail.ir.program import Role
 from dovetail.schedule.facts import Facts
+from dovetail.schedule.inner import run_length
 from dovetail.schedule.machine import Machine
 
 SMALL = 100_000
@@ -45,6 +46,11 @@ class Tiling:
     @property
     def span(self) -> int:
         return self.width * self.vectors
+
+    @property
+    def loops(self) -> frozenset[str]:
+        """Loops that are walked inside the tile, where there are any."""
+        return frozenset((self.lanes, self.across, *self.inside))
 
 
 def tilings(facts: Facts, machine: Machine, most: int) -> list[Tiling]:
@@ -233,7 +239,7 @@ def _block(facts: Facts, machine: Machine, rates: _Rates, lanes: str, across: st
         facts.extents.get(across, 1),
         prod(e for n, e in facts.extents.items() if n not in tiled and n in facts.kept),
         depth,
-        depth / max(1, _innermost(facts, lanes)),
+        depth / max(1, run_length(facts, lanes, frozenset(tiled))),
         prod(facts.extents[n] for n in inside),
         tuple(reads),
     )
@@ -256,12 +262,6 @@ def _cycles(facts: Facts, machine: Machine, block: _Block, vectors: int, rows: i
         tiles = block.outer * ceil(block.row_extent / rows)
         total += tiles * (rows * block.cells * machine.join_cycles + depth * machine.enter_cycles)
     return total
-
-
-def _innermost(facts: Facts, lanes: str) -> int:
-    """Steps between two starts of the innermost loop (a short one is spread out, so it counts with the next)."""
-    rest = sorted((facts.extents[n] for n in facts.reduced if n != lanes), reverse=True)
-    return prod(rest[-2:]) if len(rest) > 1 else prod(rest)
 
 
 def _classes(extent: int, tile: int, unit: int) -> Iterator[tuple[int, int]]:
