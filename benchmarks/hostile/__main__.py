@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from benchmarks.hostile.driver import run
+from benchmarks.hostile.driver import Task, run
 from benchmarks.hostile.worker import one, work
 
 SHOWN = 60
@@ -33,7 +33,7 @@ def main(
         work(worker, count, jobs, seed, stage, lambda line: print(line, flush=True))
         return
     began = time.monotonic()
-    counts = run(count, seed, stage, jobs, _shown(), start)
+    counts = run(Task(start, start + count, seed, stage, jobs), _shown())
     print(f"stage={stage} seconds={time.monotonic() - began:.0f} peak_mib={counts.memory >> 20}")
     print(counts)
     if counts.bad:

@@ -28,6 +28,35 @@ class Counts:
         return f"{' '.join(f'{kind}={self.outcomes[kind]}' for kind in KINDS)} n={self.outcomes.total()}"
 
 
+@dataclass(frozen=True, slots=True)
+class Task:
+    """Files ``start`` to ``end`` of ``seed`` through ``stage``, in ``jobs`` processes that ``command`` starts."""
+
+    start: int
+    end: int
+    seed: int
+    stage: str
+    jobs: int
+    silence_seconds: float = SILENCE_SECONDS
+    command: tuple[str, ...] = (sys.executable, "-m", "benchmarks.hostile")
+
+    def arguments(self, first: int) -> list[str]:
+        """What starts a worker at file ``first``."""
+        words = (
+            "--worker",
+            first,
+            "--count",
+            self.end,
+            "--seed",
+            self.seed,
+            "--stage",
+            self.stage,
+            "--jobs",
+            self.jobs,
+        )
+        return [*self.command, *map(str, words)]
+
+
 @dataclass(slots=True)
 class _Worker:
     """One child and the file it is at."""
@@ -43,33 +72,31 @@ class _Worker:
         return self.process.stdout
 
 
-def run(
-    count: int, seed: int, stage: str, jobs: int, tell: Callable[[str], None] = lambda line: None, start: int = 0
-) -> Counts:
-    """Take ``count`` files from ``start`` on through ``stage`` in ``jobs`` processes; ``tell`` hears of bad ends."""
+def run(task: Task, tell: Callable[[str], None] = lambda line: None) -> Counts:
+    """What became of each file; ``tell`` hears of those that ended badly, at once."""
     counts = Counts()
     with selectors.DefaultSelector() as watch:
-        for first in range(start, start + min(jobs, count)):
-            _start(watch, first, start + count, seed, stage, jobs)
+        for first in range(task.start, min(task.start + task.jobs, task.end)):
+            _start(watch, first, task)
         while watch.get_map():
             for key, _ in watch.select(timeout=1.0):
                 worker: _Worker = key.data
                 line = worker.lines.readline()
                 if line:
-                    _hear(worker, line.strip(), counts, jobs, tell)
+                    _hear(worker, line.strip(), counts, task.jobs, tell)
                 else:
-                    _ended(watch, worker, counts, (start + count, seed, stage, jobs), tell)
+                    _ended(watch, worker, counts, task, tell)
             for key in list(watch.get_map().values()):
-                if time.monotonic() - key.data.heard > SILENCE_SECONDS:
+                if time.monotonic() - key.data.heard > task.silence_seconds:
                     key.data.killed = True
                     key.data.process.kill()
     return counts
 
 
-def _start(watch: selectors.BaseSelector, first: int, end: int, seed: int, stage: str, jobs: int) -> None:
-    command = [sys.executable, "-m", "benchmarks.hostile", "--worker", str(first), "--count", str(end)]
-    command += ["--seed", str(seed), "--stage", stage, "--jobs", str(jobs)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, bufsize=1)
+def _start(watch: selectors.BaseSelector, first: int, task: Task) -> None:
+    process = subprocess.Popen(
+        task.arguments(first), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, bufsize=1
+    )
     worker = _Worker(process, first, time.monotonic())
     watch.register(worker.lines, selectors.EVENT_READ, worker)
 
@@ -80,28 +107,22 @@ def _hear(worker: _Worker, line: str, counts: Counts, jobs: int, tell: Callable[
     if index == "memory":
         counts.memory = max(counts.memory, int(rest))
         return
-    kind = rest.partition(" ")[0]
-    _count(counts, kind, line, tell)
+    _count(counts, rest.partition(" ")[0], line, tell)
     worker.at = int(index) + jobs
 
 
 def _ended(
-    watch: selectors.BaseSelector,
-    worker: _Worker,
-    counts: Counts,
-    given: tuple[int, int, str, int],
-    tell: Callable[[str], None],
+    watch: selectors.BaseSelector, worker: _Worker, counts: Counts, task: Task, tell: Callable[[str], None]
 ) -> None:
     """A worker that ended before its last file was killed by the one it was at; another goes on behind it."""
     watch.unregister(worker.lines)
     status = worker.process.wait()
     worker.lines.close()
-    end, seed, stage, jobs = given
-    if worker.at < end:
+    if worker.at < task.end:
         kind = "hung" if worker.killed else "crashed"
         _count(counts, kind, f"{worker.at} {kind} status {status}", tell)
-        if worker.at + jobs < end:
-            _start(watch, worker.at + jobs, end, seed, stage, jobs)
+        if worker.at + task.jobs < task.end:
+            _start(watch, worker.at + task.jobs, task)
 
 
 def _count(counts: Counts, kind: str, line: str, tell: Callable[[str], None]) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from benchmarks.hostile.driver import run
+from benchmarks.hostile.driver import Task, run
 
 COUNT = 2000
 
 
 def test_mutated_files_end_in_success_or_a_typed_error() -> None:
-    counts = run(COUNT, seed=0, stage="import", jobs=2)
+    counts = run(Task(0, COUNT, seed=0, stage="import", jobs=2))
     assert counts.bad == []
     assert counts.outcomes.total() == COUNT
     assert counts.outcomes["typed"] > COUNT // 2, "mutations that break nothing test nothing"
