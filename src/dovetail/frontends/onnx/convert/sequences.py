@@ -101,15 +101,20 @@ def _place(node: OnnxNode, at: int, count: int) -> int:
 
 def _sizes(scope: Scope, node: OnnxNode, operands: Entries, extent: int) -> tuple[tuple[int, ...], bool]:
     """How much each part has, and whether the axis stays."""
-    if len(operands) < 2 or operands[1] is None:
-        return (1,) * extent, bool(integer(node, "keepdims", 1))
-    wanted = value(scope, node, operands, 1)
+    open_ = len(operands) < 2 or operands[1] is None
+    wanted = np.array(1) if open_ else value(scope, node, operands, 1)
+    if wanted.ndim > 1:
+        raise malformed(node, f"its sizes are a tensor of {wanted.ndim} dimensions")
     if wanted.ndim:
         return tuple(map(int, wanted.astype(np.int64))), True
     each = int(wanted.astype(np.int64))
     if each < 1:
         raise malformed(node, f"parts of {each}")
     whole, rest = divmod(extent, each)
+    if whole > scope.context.limits.node_values:
+        raise NotResolved(f"a sequence of {whole} parts")
+    if open_:
+        return (1,) * extent, bool(integer(node, "keepdims", 1))
     return (*(each,) * whole, *((rest,) if rest else ())), True
 
 
