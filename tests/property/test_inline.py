@@ -1,4 +1,4 @@
-"""A program without its moves computes the same bits."""
+"""A program without its moves computes the same bits, and so does one with fewer statements on whole numbers."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from dovetail.ir.fill import fill
 from dovetail.ir.graph.bound import BoundGraph
 from dovetail.ir.graph.verify import verify
 from dovetail.ir.inline import inline
+from dovetail.ir.merge import merge
 from dovetail.ir.program import Program
 from dovetail.ops.region import graph_program, region_program
 from dovetail.ops.table import OPERATORS
@@ -25,8 +26,11 @@ def check(program: Program, sizes: dict[str, int], seed: int) -> None:
     shorter = inline(program)
     expected, found = evaluate(program, arrays, sizes), evaluate(shorter, arrays, sizes)
     assert len(shorter.statements) <= len(program.statements)
+    merged = merge(shorter)
+    fewer = evaluate(merged, arrays, sizes)
     for name, array in expected.items():
         np.testing.assert_array_equal(found[name], array, err_msg=f"{program}\n->\n{shorter}")
+        np.testing.assert_array_equal(fewer[name], array, err_msg=f"{shorter}\n->\n{merged}")
 
 
 @given(graphs(), st.integers(0, 3))
