@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from dovetail.ir.graph.graph import Graph, Node, Type
 from dovetail.ir.graph.verify import Operators
 from dovetail.ir.inline import inline
+from dovetail.ir.merge import merge
 from dovetail.ir.program import Program, Role
 from dovetail.ops.copies import copied
 from dovetail.ops.region import region_program
@@ -27,7 +28,7 @@ class Named:
 
 def canonical_program(graph: Graph, nodes: Sequence[Node], operators: Operators, types: Mapping[str, Type]) -> Named:
     """The program of ``nodes``: a0, a1, ... in the order of declaration, temporaries t0, t1, ..."""
-    found = inline(region_program(graph, nodes, operators, types))
+    found = merge(inline(region_program(graph, nodes, operators, types)))
     visible = [t.name for t in found.tensors if t.role is not Role.TEMP]
     names = {name: f"a{number}" for number, name in enumerate(visible)}
     temps = {t.name: f"t{number}" for number, t in enumerate(found.temps)}
