@@ -83,14 +83,14 @@ def _values(proto: TensorProto, element: Element, elements: int, reading: Readin
     if proto.HasField("segment"):
         raise UnsupportedError("a tensor in segments", "no program writes such files", where=str(place))
     filled = [field for field in _TYPED_FIELDS if len(getattr(proto, field))]
-    raw = proto.HasField("raw_data") and len(proto.raw_data) > 0
+    raw = proto.raw_data  # a copy
     beside = proto.data_location == TensorProto.EXTERNAL
-    if len(filled) + raw + beside > 1:
+    if len(filled) + bool(raw) + beside > 1:
         raise ModelError("a tensor keeps its values in several places", where=str(place), why=", ".join(filled))
     if beside:
         return _from_raw(_external(proto, element, elements, reading, place), element, elements, place)
     if raw or (proto.HasField("raw_data") and element.bits):
-        return _from_raw(proto.raw_data, element, elements, place)
+        return _from_raw(raw, element, elements, place)
     if filled and filled[0] != element.field:
         raise ModelError(f"a tensor of {element.name} keeps its values in {filled[0]}", where=str(place))
     entries = getattr(proto, element.field)
