@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 from dovetail.algorithm import DIRECT, Algorithm, Wishes, chosen, explored
 from dovetail.base.errors import CallError, TargetError
@@ -39,6 +39,7 @@ from dovetail.targets.model import Target
 
 if TYPE_CHECKING:
     from dovetail.model.opened import Function
+    from dovetail.model.torch_module import CompiledModule
     from dovetail.rewrite.explore import Exploration
     from dovetail.rewrite.rule import Rule
     from dovetail.simulated.kernel import SimulatedKernel
@@ -88,6 +89,7 @@ def mappings(
     return find_mappings(program, _target(target), limits, allow=allow)
 
 
+@overload
 def compile(
     program: Program | Definition,
     target: str | Path | Target = "host",
@@ -98,7 +100,33 @@ def compile(
     relaxed: bool = False,
     rules: tuple[Rule, ...] = (),
     algorithm: str = "",
-) -> Kernel | SimulatedKernel:
+) -> Kernel | SimulatedKernel: ...
+
+
+@overload
+def compile(
+    program: Callable[..., object],
+    example_inputs: Sequence[object],
+    /,
+    threads: int | None = None,
+    *,
+    cache: bool = True,
+    strict: bool = False,
+) -> CompiledModule: ...
+
+
+def compile(
+    program: Program | Definition | Callable[..., object],
+    target: str | Path | Target | Sequence[object] = "host",
+    threads: int | None = None,
+    constants: Mapping[str, object] | None = None,
+    plan: Plan | None = None,
+    cache: bool = True,
+    relaxed: bool = False,
+    rules: tuple[Rule, ...] = (),
+    algorithm: str = "",
+    strict: bool = False,
+) -> Kernel | SimulatedKernel | CompiledModule:
     """``program`` as a kernel: a callable over arrays, certified, or taken from the cache with its certificate.
 
     Without a ``plan`` the algorithm is chosen, too: what rules make of the convolutions in it, and of anything by
@@ -107,8 +135,21 @@ def compile(
 
     A target without an [llvm] table is simulated: its kernels run on the simulator and count cycles. The instructions
     of a definition's operations are then those that rules derive, where none of these options says otherwise.
+
+    A PyTorch module comes with a tuple of example inputs: ``compile(module, (x,))``. It is exported, compiled for the
+    shapes it is called with, and called with tensors; ``strict`` refuses what would have to run in PyTorch. Model
+    files are opened by ``load``.
     """
-    return compile_chosen(program, target, threads, Wishes(relaxed, rules, algorithm), constants, plan, cache)[0]
+    if isinstance(program, Program | Definition):
+        assert isinstance(target, str | Path | Target), "example inputs go with a PyTorch module"
+        return compile_chosen(program, target, threads, Wishes(relaxed, rules, algorithm), constants, plan, cache)[0]
+    if isinstance(program, str | Path):
+        raise CallError("compile takes a program, a definition or a PyTorch module", hint=f"dovetail.load({program!r})")
+    if isinstance(target, str | Path | Target):
+        raise CallError("a PyTorch module is compiled with example inputs", hint="compile(module, (x,))")
+    module = import_module("dovetail.model.torch_module")
+    made: CompiledModule = module.compile_module(program, target, threads=threads, cache=cache, strict=strict)
+    return made
 
 
 def compile_chosen(

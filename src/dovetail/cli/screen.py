@@ -52,9 +52,11 @@ def show_table(columns: Sequence[str], rows: Iterable[Sequence[object]], right: 
 
 @contextmanager
 def progress_bar(what: str) -> Iterator[Callable[[float, str], None]]:
-    """A bar on the error stream while something goes on; it is told how far it is (0 to 1) and what to say of it."""
+    """A bar while something goes on, where the error stream is a terminal; it is told how far it is (0 to 1) and what
+    to say of it."""
     columns = (TextColumn(plain(what)), BarColumn(), TextColumn("{task.fields[said]}"), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("", total=1.0, said="")
         yield lambda done, said: bar.update(task, completed=done, said=plain(said))
 
