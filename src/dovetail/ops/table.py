@@ -25,6 +25,7 @@ from dovetail.ops import (
     recurrent,
     reduction,
     resample,
+    sample,
     scatter,
     sequence,
     shape,
@@ -55,6 +56,7 @@ _MODULES = (
     resample,
     sequence,
     attention,
+    sample,
 )
 
 OPERATORS: Mapping[str, Operator] = {known.name: known for module in _MODULES for known in module.OPERATORS}

@@ -17,6 +17,7 @@ from dovetail.frontends.onnx.convert import (
     recurrent,
     reduction,
     resize,
+    sample,
     shape,
 )
 from dovetail.frontends.onnx.convert.context import Conversion
@@ -35,6 +36,7 @@ _TABLES: tuple[Mapping[tuple[str, str], Conversion], ...] = (
     resize.CONVERSIONS,
     recurrent.CONVERSIONS,
     attention.CONVERSIONS,
+    sample.CONVERSIONS,
 )
 """``module.CONVERSIONS`` of each; no operator is in two."""
 
