@@ -20,6 +20,10 @@ from dovetail.model.onnx_report import OnnxReport, Tally
 from dovetail.model.onnx_stages import Compile, Making, RunGraph, Stages
 from dovetail.ops.table import OPERATORS
 
+Key = tuple[tuple[str, np.dtype[np.generic], tuple[int, ...]] | None, ...]
+"""The names and types of what is handed in; None for what is no tensor."""
+Direct = tuple[RunGraph, tuple[str, ...]]
+"""A function, and what it is handed."""
 MOST_STAGES = 32
 """How many specialisations are kept side by side."""
 
@@ -49,6 +53,7 @@ class Session:
         work = [Work(node, model.opsets) for node in graph.nodes]
         self._making, self._work = making, work
         self._stages: dict[frozenset[str], Stages] = {}
+        self._direct: dict[Key, Direct] = {}
 
     @property
     def report(self) -> OnnxReport:
@@ -56,8 +61,23 @@ class Session:
 
     def run(self, feeds: Mapping[str, HostValue]) -> dict[str, HostValue]:
         """The model's outputs by name; raises a CallError where ``feeds`` are not its inputs."""
+        key = tuple((name, v.dtype, v.shape) if isinstance(v, np.ndarray) else None for name, v in feeds.items())
+        direct = self._direct.get(key)
+        if direct is not None:
+            function, names = direct
+            return dict(zip(self.outputs, function(*[feeds[name] for name in names]), strict=True))
         values = self._checked(feeds)
-        return self._stages_for(values).run(values)
+        stages = self._stages_for(values)
+        made = stages.run(values)
+        if None not in key and (found := stages.direct(values)) is not None:
+            self._keep(key, found)
+        return made
+
+    def _keep(self, key: Key, found: Direct) -> None:
+        """Calls with the same types go straight to the function."""
+        if len(self._direct) >= self._making.most:
+            self._direct.clear()
+        self._direct[key] = found
 
     def _stages_for(self, values: Mapping[str, HostValue]) -> Stages:
         """Initial values that are not given stay what the file says."""

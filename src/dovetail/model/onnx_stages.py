@@ -87,6 +87,9 @@ class Stages:
         if stage.hosted:
             first = stage.hosted[0]
             raise UnsupportedError(title(first.work.node), f"it runs on the host: {first.reason}")
+        if stage.rest:
+            first_left = stage.rest[0].node
+            raise UnsupportedError(title(first_left), "what it makes depends on values computed while the model runs")
         if stage.guards:
             name = printable(str(stage.guards[0][0][0]))
             raise UnsupportedError("one function for the model", f"shapes depend on the values of input '{name}'")
@@ -96,6 +99,19 @@ class Stages:
                 "one function for the model", "some inputs or outputs are no part of what is computed"
             )
         return built.function
+
+    def direct(self, values: Mapping[str, HostValue]) -> tuple[RunGraph, tuple[str, ...]] | None:
+        """The function of the one stage there is for values of these types, and what it takes; None if there is more.
+
+        It makes what is wanted, in order.
+        """
+        built = self._find(values)
+        stage = built.stage
+        if built.function is None or stage.hosted or stage.rest or stage.guards:
+            return None
+        if [stage.recipes[name] for name in self._wanted] != [Made(at) for at in range(len(self._wanted))]:
+            return None
+        return built.function, tuple(path[0] for path in stage.inputs)
 
     def _find(self, values: Mapping[str, HostValue]) -> Built:
         """The stage for these values, made if there is none."""
