@@ -31,6 +31,8 @@ class Piece:
     region: Region
     part: Part | None = None
     values: Mapping[str, str] = field(default_factory=dict)
+    in_place: tuple[tuple[str, str], ...] = ()
+    """(operand, result) of the part that may share their bytes."""
 
     @property
     def results(self) -> tuple[str, ...]:
@@ -123,6 +125,21 @@ class _Assembly:
 
     def _arena(self) -> tuple[dict[str, int], list[tuple[int, int]], int]:
         """Offsets of values, offsets of each step's shared and private work memory, and the bytes of it all."""
+        last, seen = self._last(), self._seen()
+        values = [name for name in self.made if name in seen and name not in self.outputs]
+        homes = self._homes(values, last)
+        own = [name for name in values if homes[name] == name]
+        ends = {home: max(last[name] for name in values if homes[name] == home) for home in own}
+        buffers = [Lifetime(_bytes(self.types[name]), self.made[name], ends[name]) for name in own]
+        buffers += [Lifetime(length, n, n) for n, piece in enumerate(self.steps) for length in self._work(piece)]
+        offsets, total = lay_out(buffers)
+        work = offsets[len(own) :]
+        pairs = [(work[2 * n], work[2 * n + 1]) for n in range(len(self.steps))]
+        placed = dict(zip(own, offsets, strict=False))
+        return {name: placed[homes[name]] for name in values}, pairs, total
+
+    def _last(self) -> dict[str, int]:
+        """The last step that reads each value, under any name; behind all steps for what the caller gets."""
         last = dict(self.made)
         for number, piece in enumerate(self.steps):
             for root in map(self.root, piece.operands):
@@ -131,14 +148,17 @@ class _Assembly:
         for name in self.graph.outputs:
             if self.root(name) in last:
                 last[self.root(name)] = len(self.steps)
-        seen = self._seen()
-        values = [name for name in self.made if name in seen and name not in self.outputs]
-        buffers = [Lifetime(_bytes(self.types[name]), self.made[name], last[name]) for name in values]
-        buffers += [Lifetime(length, n, n) for n, piece in enumerate(self.steps) for length in self._work(piece)]
-        offsets, total = lay_out(buffers)
-        work = offsets[len(values) :]
-        pairs = [(work[2 * n], work[2 * n + 1]) for n in range(len(self.steps))]
-        return dict(zip(values, offsets, strict=False)), pairs, total
+        return last
+
+    def _homes(self, values: Sequence[str], last: Mapping[str, int]) -> dict[str, str]:
+        """Whose bytes each value lies in: its own, or those of an operand that dies where the value is made."""
+        homes = {name: name for name in values}
+        for number, piece in enumerate(self.steps):
+            for operand, result in piece.in_place:
+                old, new = self.root(piece.values[operand]), piece.values[result]
+                if homes.get(new) == new and old in homes and last[old] == number:
+                    homes[new] = homes[old]
+        return homes
 
     def _seen(self) -> set[str]:
         """Values that leave their step: temporaries of a kernel are part of its work memory."""

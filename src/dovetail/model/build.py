@@ -17,6 +17,7 @@ from dovetail.ir.program import Program
 from dovetail.model.assemble import Piece, assemble, check_arena, check_memory
 from dovetail.model.compiled import CompiledModel
 from dovetail.model.finished import Finished
+from dovetail.model.in_place import may_take_over
 from dovetail.model.kept import find, keep, model_key
 from dovetail.model.parts import Part, from_bytes, to_bytes
 from dovetail.model.programs import canonical_program
@@ -86,7 +87,7 @@ def _finished(
     programs = {text: one.program for text, one in zip(texts, named, strict=True) if one is not None}
     parts = _compiled(programs, dict(zip(texts, (r.title for r in found), strict=True)), setting, progress, jobs)
     pieces = [
-        Piece(region) if one is None else Piece(region, parts[text], one.names)
+        Piece(region) if one is None else Piece(region, parts[text], one.names, may_take_over(one.program))
         for region, one, text in zip(found, named, texts, strict=True)
     ]
     image, constants = assemble(bound, types, pieces, _machine(setting.target), setting.threads)

@@ -6,7 +6,7 @@ temp v8: f32[1, 64]  out v9: f32[1, 64]   ->   temp t0: f32[1, 64]  out a2: f32[
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from dovetail.ir.graph.graph import Graph, Node, Type
@@ -27,9 +27,20 @@ class Named:
 
 
 def canonical_program(graph: Graph, nodes: Sequence[Node], operators: Operators, types: Mapping[str, Type]) -> Named:
-    """The program of ``nodes``: a0, a1, ... in the order of declaration, temporaries t0, t1, ..."""
+    """The program of ``nodes``: a0, a1, ... in the order of declaration, temporaries t0, t1, ...
+
+    Where loops are called so, tensors are a_0, a_1, ... instead.
+    """
     found = merge(inline(region_program(graph, nodes, operators, types)))
     visible = [t.name for t in found.tensors if t.role is not Role.TEMP]
-    names = {name: f"a{number}" for number, name in enumerate(visible)}
-    temps = {t.name: f"t{number}" for number, t in enumerate(found.temps)}
+    loops = {loop.name for statement in found.statements for loop in statement.all_loops}
+    argument, temp = _free("a", loops), _free("t", loops)
+    names = {name: f"{argument}{number}" for number, name in enumerate(visible)}
+    temps = {t.name: f"{temp}{number}" for number, t in enumerate(found.temps)}
     return Named(copied(found, {**names, **temps}, {}), {short: name for name, short in names.items()})
+
+
+def _free(prefix: str, taken: Collection[str]) -> str:
+    while any(name.startswith(prefix) and name[len(prefix) :].isdigit() for name in taken):
+        prefix += "_"
+    return prefix
