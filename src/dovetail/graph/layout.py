@@ -20,10 +20,10 @@ from dovetail.graph.fields import Field, fields
 from dovetail.graph.grouping import regions
 from dovetail.graph.record import Passed, Record, counted
 from dovetail.graph.sheet import Sheet
+from dovetail.ir.compact import aligned, compact
 from dovetail.ir.graph.bound import BoundGraph
 from dovetail.ir.graph.graph import Graph, Node, Type
 from dovetail.ir.graph.verify import Operators, infer
-from dovetail.ir.inline import inline
 from dovetail.ir.program import Program, Role
 from dovetail.ir.reorder import inverse, with_dimensions
 from dovetail.ops.copies import copied
@@ -130,6 +130,7 @@ class _Costs:
         for value, name in names.items():
             if value in last:
                 program = with_dimensions(program, name, to_last(self.types[value].rank))
+        program = aligned(program)
         text = str(program)
         if text not in self.known:
             self.left -= 1
@@ -140,7 +141,7 @@ class _Costs:
         """The region's program under names that do not tell it apart from equal ones."""
         key = tuple(node.results[0] for node in nodes)
         if key not in self.programs:
-            found = inline(region_program(self.graph, nodes, self.operators, self.types))
+            found = compact(region_program(self.graph, nodes, self.operators, self.types))
             seen = [t.name for t in found.tensors if t.role is not Role.TEMP]
             names = {name: f"a{number}" for number, name in enumerate(seen)}
             temps = {t.name: f"t{number}" for number, t in enumerate(found.temps)}

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from dovetail.ir.compact import compact
 from dovetail.ir.graph.graph import Graph, Node, Type
 from dovetail.ir.graph.verify import Operators
-from dovetail.ir.inline import inline
-from dovetail.ir.merge import merge
 from dovetail.ir.program import Program, Role
 from dovetail.ops.copies import copied
 from dovetail.ops.region import region_program
@@ -31,7 +30,7 @@ def canonical_program(graph: Graph, nodes: Sequence[Node], operators: Operators,
 
     Where loops are called so, tensors are a_0, a_1, ... instead.
     """
-    found = merge(inline(region_program(graph, nodes, operators, types)))
+    found = compact(region_program(graph, nodes, operators, types))
     visible = [t.name for t in found.tensors if t.role is not Role.TEMP]
     loops = {loop.name for statement in found.statements for loop in statement.all_loops}
     argument, temp = _free("a", loops), _free("t", loops)
