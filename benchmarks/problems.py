@@ -9,6 +9,7 @@ element always shows.
 import math
 from dataclasses import asdict, dataclass
 from enum import Enum
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,12 +32,38 @@ class Table(Enum):
     CONV = "convolution, constant weights"
 
 
+class Work(Protocol):
+    """What the harness wants to know of what is computed."""
+
+    @property
+    def label(self) -> str: ...
+    @property
+    def flops(self) -> int: ...
+    @property
+    def bytes(self) -> int: ...
+
+
+class Task(Protocol):
+    """What the harness measures: a problem, or a whole model."""
+
+    @property
+    def title(self) -> str: ...
+    @property
+    def shape(self) -> Work: ...
+    def to_json(self) -> dict[str, object]: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """One row of one table."""
 
     table: Table
     shape: Gemm | Conv
+
+    @property
+    def title(self) -> str:
+        """Of the table it is in."""
+        return self.table.value
 
     def to_json(self) -> dict[str, object]:
         return {"table": self.table.name, "shape": asdict(self.shape)}

@@ -19,11 +19,13 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
-from typing import Protocol, TextIO, cast
+from typing import Protocol, TextIO, TypeVar, cast
 
 from benchmarks.harness.limits import Limits
+from benchmarks.model_systems import BOUND, MODEL_MODULES, ModelModule, ModelRun, worst_error
 from benchmarks.problems import check, operands, problem_from_json
 from benchmarks.systems import MODULES, Candidate, SystemModule, Unsupported
+from benchmarks.zoo import model_from_json
 
 LIMITS = "limits"
 BLOCK_SECONDS = 0.02
@@ -33,6 +35,7 @@ TRIALS = 3
 PR_SET_PDEATHSIG = 1
 
 Message = dict[str, object]
+Timed = TypeVar("Timed", Candidate, ModelRun)
 
 
 class Worker(Protocol):
@@ -69,17 +72,43 @@ def _answer(worker: Worker, request: Message) -> Message:
 def _open_worker(system: str, threads: int) -> tuple[Worker, str]:
     if system == LIMITS:
         return LimitsWorker(threads), "measured here"
+    if system in MODEL_MODULES:
+        models = cast(ModelModule, importlib.import_module(MODEL_MODULES[system]))
+        return ModelWorker(models, threads), models.VERSION
     module = cast(SystemModule, importlib.import_module(MODULES[system]))
     return SystemWorker(module, threads), module.VERSION
 
 
-class SystemWorker:
+class TimedWorker:
+    """Times what was chosen, until it is released."""
+
+    def __init__(self, threads: int) -> None:
+        self._threads = threads
+        self._chosen: Candidate | ModelRun | None = None
+        self._seconds = 0.0
+
+    def time(self) -> Message:
+        assert self._chosen is not None
+        _warm_up(self._chosen.run, self._seconds)
+        self._seconds = _block(self._chosen.run, self._seconds)
+        return {"seconds": self._seconds}
+
+    def release(self) -> Message:
+        """Give the memory of the problem back to the system before the next one is built elsewhere."""
+        self._chosen = None
+        gc.collect()
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+        if trim is not None:
+            trim(0)
+        return {}
+
+
+class SystemWorker(TimedWorker):
     """Runs one problem at a time by the fastest way the system has."""
 
     def __init__(self, module: SystemModule, threads: int) -> None:
-        self._module, self._threads = module, threads
-        self._chosen: Candidate | None = None
-        self._seconds = 0.0
+        super().__init__(threads)
+        self._module = module
 
     def prepare(self, problem: Message) -> Message:
         """Build the problem, choose among its candidates, check the result."""
@@ -96,20 +125,24 @@ class SystemWorker:
             return {"status": "wrong", "how": f"{chosen.name}: off by {verdict.error:g} of {verdict.scale:g}"}
         return {"status": "exact" if verdict.error == 0 else "close", "how": chosen.name}
 
-    def time(self) -> Message:
-        assert self._chosen is not None
-        _warm_up(self._chosen.run, self._seconds)
-        self._seconds = _block(self._chosen.run, self._seconds)
-        return {"seconds": self._seconds}
 
-    def release(self) -> Message:
-        """Give the memory of the problem back to the system before the next one is built elsewhere."""
-        self._chosen = None
-        gc.collect()
-        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-        if trim is not None:
-            trim(0)
-        return {}
+class ModelWorker(TimedWorker):
+    """Runs one model at a time by the fastest way the system has, checked against a float64 run."""
+
+    def __init__(self, module: ModelModule, threads: int) -> None:
+        super().__init__(threads)
+        self._module = module
+
+    def prepare(self, problem: Message) -> Message:
+        model = model_from_json(problem)
+        try:
+            runs = self._module.prepare(model, self._threads)
+        except Unsupported as reason:
+            return {"status": "unsupported", "how": str(reason)}
+        chosen, self._seconds = _fastest(runs)
+        error = worst_error(chosen.results(), model.reference())
+        self._chosen = chosen
+        return {"status": "close" if error <= BOUND else "wrong", "how": f"{chosen.name}, off by {error:.1e}"}
 
 
 class LimitsWorker:
@@ -129,7 +162,7 @@ class LimitsWorker:
         return {}
 
 
-def _fastest(candidates: tuple[Candidate, ...]) -> tuple[Candidate, float]:
+def _fastest(candidates: tuple[Timed, ...]) -> tuple[Timed, float]:
     """The candidate with the least time of a call in TRIALS blocks, and that time."""
     timed = []
     for candidate in candidates:

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Self
 
 from benchmarks.harness.child import Message
-from benchmarks.problems import Problem
+from benchmarks.problems import Task
 
 ROOT = Path(__file__).parents[2]
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "DOVETAIL_THREADS")
@@ -42,7 +42,7 @@ class Child:
         self._end()
         self._errors.close()
 
-    def prepare(self, problem: Problem) -> Message:
+    def prepare(self, problem: Task) -> Message:
         """Build ``problem``; starts the child again if it crashed on an earlier one."""
         if self._process is None:
             self._start()

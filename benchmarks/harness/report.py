@@ -69,9 +69,9 @@ def record(row: Row, setting: Setting) -> dict[str, object]:
     shape = row.problem.shape
     return {
         **asdict(setting),
-        "table": row.problem.table.value,
+        "table": row.problem.title,
         "label": shape.label,
-        "shape": asdict(shape),
+        "shape": row.problem.to_json()["shape"],
         "flops": shape.flops,
         "bytes": shape.bytes,
         "systems": {name: _outcome(outcome) for name, outcome in row.outcomes.items()},

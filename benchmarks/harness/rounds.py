@@ -11,7 +11,7 @@ from typing import Self
 from benchmarks.harness.child import LIMITS, Message
 from benchmarks.harness.processes import Child, Crashed
 from benchmarks.harness.ratios import LEAST_ROUNDS, MOST_ROUNDS, best_of, enough, per_round, spread
-from benchmarks.problems import Problem
+from benchmarks.problems import Task
 
 WORKS = ("exact", "close")
 REPEATS = 2
@@ -38,7 +38,7 @@ class Row:
     ratios of a problem that was measured more than once.
     """
 
-    problem: Problem
+    problem: Task
     outcomes: Mapping[str, Outcome]
     limits: tuple[tuple[float, float], ...]
     subject: str
@@ -71,10 +71,21 @@ class Row:
 
 
 class Contest:
-    """The children of all systems, ``subject`` first. Use as a context manager."""
+    """The children of all systems, ``subject`` first. Use as a context manager.
 
-    def __init__(self, subject: str, peers: Sequence[str], threads: int, most_rounds: int = MOST_ROUNDS) -> None:
+    The ratio is to the best of ``rivals``, all peers where nothing is said; the others are measured beside them.
+    """
+
+    def __init__(
+        self,
+        subject: str,
+        peers: Sequence[str],
+        threads: int,
+        most_rounds: int = MOST_ROUNDS,
+        rivals: Sequence[str] | None = None,
+    ) -> None:
         self.subject, self._most_rounds = subject, most_rounds
+        self._rivals = frozenset(peers if rivals is None else rivals)
         self._children = {name: Child(name, threads) for name in (subject, *peers)}
         self._limits = Child(LIMITS, threads)
         self._stack = ExitStack()
@@ -95,7 +106,7 @@ class Contest:
     def versions(self) -> dict[str, str]:
         return {name: child.version for name, child in self._children.items()}
 
-    def measure(self, problem: Problem, worst_bar: float) -> Row:
+    def measure(self, problem: Task, worst_bar: float) -> Row:
         """One row; a ratio under ``worst_bar`` is measured twice more, and the middle value counts."""
         row = self._measure_once(problem)
         if row.ratio is None or not 0.0 < row.ratio < worst_bar:
@@ -104,7 +115,7 @@ class Contest:
         counted = sorted(rows, key=_ratio_or_zero)[len(rows) // 2]
         return replace(counted, tries=tuple(_ratio_or_zero(each) for each in rows))
 
-    def _measure_once(self, problem: Problem) -> Row:
+    def _measure_once(self, problem: Task) -> Row:
         prepared = {name: self._prepare(child, problem) for name, child in self._children.items()}
         running = [name for name, outcome in prepared.items() if outcome.status in WORKS]
         seconds: dict[str, list[float]] = {name: [] for name in running}
@@ -126,7 +137,7 @@ class Contest:
         }
         return self._row(problem, outcomes, limits)
 
-    def _prepare(self, child: Child, problem: Problem) -> Outcome:
+    def _prepare(self, child: Child, problem: Task) -> Outcome:
         try:
             answer = child.prepare(problem)
             outcome = Outcome(str(answer["status"]), str(answer["how"]))
@@ -138,14 +149,14 @@ class Contest:
 
     def _done(self, seconds: Mapping[str, Sequence[float]], rounds: int) -> bool:
         """Steady, out of rounds, or nothing to compare and the least number of rounds measured."""
-        peers = {name: times for name, times in seconds.items() if name != self.subject and times}
+        peers = {name: times for name, times in seconds.items() if name in self._rivals and times}
         best = best_of(peers)
         if best is None or self.subject not in seconds:
             return rounds >= min(LEAST_ROUNDS, self._most_rounds)
         return enough(per_round(seconds[self.subject], peers[best]), self._most_rounds)
 
-    def _row(self, problem: Problem, outcomes: Mapping[str, Outcome], limits: list[tuple[float, float]]) -> Row:
-        peers = {name: o.seconds for name, o in outcomes.items() if name != self.subject and o.works}
+    def _row(self, problem: Task, outcomes: Mapping[str, Outcome], limits: list[tuple[float, float]]) -> Row:
+        peers = {name: o.seconds for name, o in outcomes.items() if name in self._rivals and o.works}
         best, ours = best_of(peers), outcomes.get(self.subject)
         ratio, ratio_spread = None, math.nan
         if ours is not None and not ours.works and ours.status != "unsupported":

@@ -90,9 +90,9 @@ def _measure(
     with _progress() as progress:
         task = progress.add_task("", total=sum(_cost(problem) for problem in problems), count=f"0/{len(problems)}")
         for problem in problems:
-            if not rows or rows[-1].problem.table is not problem.table:
+            if not rows or rows[-1].problem.title != problem.title:
                 _close_table(rows, bars)
-                print(f"\n{problem.table.value}; systems in GFLOP/s\n{heading(systems)}")
+                print(f"\n{problem.title}; systems in GFLOP/s\n{heading(systems)}")
             progress.update(task, description=problem.shape.label, count=f"{len(rows) + 1}/{len(problems)}")
             row = contest.measure(problem, bars.worst)
             rows.append(row)
@@ -111,10 +111,10 @@ def _show(row: Row, systems: Sequence[str], setting: Setting, json_path: Path | 
 
 def _close_table(rows: Sequence[Row], bars: Bars) -> None:
     """The summary of the table that the last row belongs to."""
-    ratios = [row.ratio for row in rows if row.ratio is not None and row.problem.table is rows[-1].problem.table]
+    ratios = [row.ratio for row in rows if row.ratio is not None and row.problem.title == rows[-1].problem.title]
     if ratios:
         summary = summarise(ratios)
-        print(f"{rows[-1].problem.table.value}: {summary}; {bars.verdict(summary)}")
+        print(f"{rows[-1].problem.title}: {summary}; {bars.verdict(summary)}")
 
 
 def _cost(problem: Problem) -> float:

@@ -60,7 +60,7 @@ def _candidate(
     out: tuple[int, ...],
     threads: int,
 ) -> Candidate:
-    session = ort.InferenceSession(_model(node, feeds, constants, out), _options(threads), ["CPUExecutionProvider"])
+    session = ort.InferenceSession(_model(node, feeds, constants, out), options(threads), ["CPUExecutionProvider"])
     y = np.full(out, np.nan, np.float32)
     binding = session.io_binding()
     for key, array in feeds.items():
@@ -70,7 +70,7 @@ def _candidate(
     return Candidate(name, lambda: session.run_with_iobinding(binding), lambda: held[1])
 
 
-def _options(threads: int) -> ort.SessionOptions:
+def options(threads: int) -> ort.SessionOptions:
     options = ort.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1

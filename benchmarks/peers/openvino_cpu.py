@@ -59,8 +59,7 @@ def _candidates(
     name: str, node: ov.Node, feeds: dict[ov.Node, Floats], shape: Gemm | Conv, threads: int
 ) -> tuple[Candidate, ...]:
     """The compiled model run by ``infer`` and by ``start_async`` + ``wait``, whose overheads differ."""
-    hints = {"INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY", "INFERENCE_NUM_THREADS": threads}
-    compiled = ov.Core().compile_model(ov.Model([node], list(feeds)), "CPU", hints)
+    compiled = ov.Core().compile_model(ov.Model([node], list(feeds)), "CPU", hints(threads))
     request = compiled.create_infer_request()
     y = np.full(output_shape(shape), np.nan, np.float32)
     for position, array in enumerate(feeds.values()):
@@ -76,6 +75,11 @@ def _candidates(
         Candidate(name, lambda: request.infer(share_inputs=True, share_outputs=True), lambda: held[2]),
         Candidate(f"{name}, asynchronous", start_and_wait, lambda: held[2]),
     )
+
+
+def hints(threads: int) -> dict[str, str | int]:
+    """What every model is compiled with."""
+    return {"INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY", "INFERENCE_NUM_THREADS": threads}
 
 
 def _parameter(array: Floats) -> ov.Node:
