@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Set
-from math import prod
 
 from dovetail.schedule.facts import Facts
 
@@ -32,13 +31,15 @@ def unrolled_loop(facts: Facts, lanes: str, inner: tuple[str, ...]) -> str:
     return inner[-1] if facts.extents[inner[-1]] <= MOST_TAPS else ""
 
 
-def run_length(facts: Facts, lanes: str, tile: Set[str]) -> int:
-    """Steps between two starts of the innermost loop; one that is spread out counts with the next."""
+def turns(facts: Facts, lanes: str, tile: Set[str]) -> tuple[int, int]:
+    """How often the innermost loop turns between two of its starts, and how many steps of the reduction are in a turn:
+    those of the loop that is spread out."""
     inner = inner_order(facts, lanes, tile)
     if lanes in facts.reduced:
         inner = inner[:-1]
-    looped = inner[-2:] if unrolled_loop(facts, lanes, inner) else inner[-1:]
-    return prod(facts.extents[n] for n in looped)
+    taps = unrolled_loop(facts, lanes, inner)
+    looped = inner[-2] if taps else inner[-1] if inner else ""
+    return facts.extents.get(looped, 1), facts.extents.get(taps, 1)
 
 
 def _reach(facts: Facts, loop: str) -> int:

@@ -12,7 +12,7 @@ from math import ceil, inf, prod
 
 from dovetail.ir.program import Role
 from dovetail.schedule.facts import Facts
-from dovetail.schedule.inner import run_length
+from dovetail.schedule.inner import turns
 from dovetail.schedule.machine import Machine
 
 SMALL = 100_000
@@ -215,6 +215,9 @@ class _Block:
     outer: int
     depth: int
     rounds: float
+    """Starts of the innermost loop."""
+    taps: int
+    """Steps in one turn of it."""
     cells: int
     reads: tuple[_Read, ...]
 
@@ -222,6 +225,7 @@ class _Block:
 def _block(facts: Facts, machine: Machine, rates: _Rates, lanes: str, across: str, inside: tuple[str, ...]) -> _Block:
     tiled = (lanes, across, *inside)
     depth = prod(e for n, e in facts.extents.items() if n not in (lanes, across) and n in facts.reduced)
+    turned, taps = turns(facts, lanes, frozenset(tiled))
     reads: list[_Read] = []
     for number, use in enumerate(facts.reads):
         moving = bool(lanes) and use.stride(lanes) != 0
@@ -239,7 +243,8 @@ def _block(facts: Facts, machine: Machine, rates: _Rates, lanes: str, across: st
         facts.extents.get(across, 1),
         prod(e for n, e in facts.extents.items() if n not in tiled and n in facts.kept),
         depth,
-        depth / max(1, run_length(facts, lanes, frozenset(tiled))),
+        depth / (turned * taps),
+        taps,
         prod(facts.extents[n] for n in inside),
         tuple(reads),
     )
@@ -283,7 +288,9 @@ def _step(machine: Machine, block: _Block, vectors: int, rows: int) -> float:
         if along > read.ways:
             loads += along * vectors * machine.conflict_cycles
     latency = block.rates.latency * (vectors if block.reduced else 1)
-    return max(arithmetic, loads, latency) + machine.crowding * min(arithmetic, loads) + machine.loop_cycles
+    return (
+        max(arithmetic, loads, latency) + machine.crowding * min(arithmetic, loads) + machine.loop_cycles / block.taps
+    )
 
 
 def _edges(facts: Facts, machine: Machine, rates: _Rates, lanes: str, vectors: int, rows: int) -> float:

@@ -9,7 +9,7 @@ from dovetail.pipeline import program
 from dovetail.schedule.collapse import collapse
 from dovetail.schedule.default import default_plan
 from dovetail.schedule.facts import facts_of
-from dovetail.schedule.inner import inner_order, run_length
+from dovetail.schedule.inner import inner_order, turns
 from dovetail.targets.load import load_target
 
 GUARD = "where p + r >= 1, p + r <= {n}, q + s >= 1, q + s <= {n}"
@@ -43,8 +43,8 @@ def test_a_convolution_with_channels_last_has_lanes_over_its_output_channels(
     assert len(plan.body) == 1
 
 
-def test_the_innermost_loop_runs_as_long_as_the_order_of_the_loops_says() -> None:
+def test_the_innermost_loop_turns_as_often_as_the_order_of_the_loops_says() -> None:
     facts = facts_of(collapse(program(conv(128, 28))), 0)
     tile = {"k", "q"}
     assert inner_order(facts, "k", tile) == ("r", "c", "s")
-    assert run_length(facts, "k", tile) == 128 * 3
+    assert turns(facts, "k", tile) == (128, 3)
