@@ -43,6 +43,8 @@ def split(call: Call) -> Results:
     sizes = call.ints(1) if call.maybe(1) is not None else integers(call.node, "split", None)
     if sizes is None:
         count = integer(call.node, "num_outputs", len(call.node.outputs))
+        if count != len(call.node.outputs):
+            raise malformed(call.node, f"{count} parts for {len(call.node.outputs)} outputs")
         each = -(-x.shape[axis] // count)
         sizes = tuple(min(each, max(0, x.shape[axis] - each * at)) for at in range(count))
     if sum(sizes) != x.shape[axis] or min(sizes) < 0:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import pairwise
@@ -10,16 +9,16 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from dovetail.frontends.onnx.convert.attributes import integer, integers, malformed, numbers, text, texts, unsupported
+from dovetail.frontends.onnx.convert.attributes import integer, integers, malformed, numbers, text, texts
 from dovetail.frontends.onnx.entries import Array
 from dovetail.frontends.onnx.host.call import Call, HostFunction, Results
-
-_BEYOND_RE2 = re.compile(r"\(\?[=!<]|\\[1-9]")
-"""Lookaround and back references: Python has them, the language of the standard has not."""
+from dovetail.frontends.onnx.host.patterns import pattern_of
 
 
 def concat(call: Call) -> Results:
     a, b = np.broadcast_arrays(call.array(0), call.array(1))
+    letters = sum(len(str(left)) + len(str(right)) for left, right in zip(a.reshape(-1), b.reshape(-1), strict=True))
+    call.room((letters,), np.dtype(np.uint8))
     joined = [str(left) + str(right) for left, right in zip(a.reshape(-1), b.reshape(-1), strict=True)]
     return (_array(joined, a.shape),)
 
@@ -29,20 +28,15 @@ def split(call: Call) -> Results:
     delimiter = text(call.node, "delimiter", "") or None
     parts = [str(word).split(delimiter, most) for word in x.reshape(-1)]
     width = max(map(len, parts), default=0)
+    call.room((*x.shape, width), x.dtype)
     filled = [word for row in parts for word in (*row, *("",) * (width - len(row)))]
     counts = np.array([len(row) for row in parts], np.int64).reshape(x.shape)
     return _array(filled, (*x.shape, width)), counts
 
 
 def full_match(call: Call) -> Results:
-    x, pattern = call.array(0), text(call.node, "pattern", "")
-    if _BEYOND_RE2.search(pattern):
-        raise unsupported(call.node, "the pattern looks around or back, which RE2 cannot")
-    try:
-        found = re.compile(pattern)
-    except re.error as problem:
-        raise malformed(call.node, f"the pattern cannot be read ({problem})") from None
-    matches = [found.fullmatch(str(word)) is not None for word in x.reshape(-1)]
+    x, pattern = call.array(0), pattern_of(call.node, text(call.node, "pattern", ""))
+    matches = [pattern.matches(str(word)) for word in x.reshape(-1)]
     return (np.array(matches, np.bool_).reshape(x.shape),)
 
 
