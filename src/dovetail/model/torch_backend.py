@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from torch._dynamo.backends.common import aot_autograd
+from torch._functorch.aot_autograd import make_boxed_func
 from torch._guards import TracingContext
 from torch.fx import GraphModule
 
@@ -58,7 +59,7 @@ def _inference(module: GraphModule, inputs: Sequence[object], settings: Settings
     traced = TracingContext.try_get()
     metadata = None if traced is None else traced.fw_metadata
     fixed = metadata.static_input_indices if constants and metadata is not None else ()
-    return TorchFunction(module, fixed, settings, _reports.append)
+    return _boxed(TorchFunction(module, fixed, settings, _reports.append))
 
 
 def _training(module: GraphModule, inputs: Sequence[object], settings: Settings) -> Compiled:
@@ -70,8 +71,13 @@ def _training(module: GraphModule, inputs: Sequence[object], settings: Settings)
 
 
 def _eager(module: GraphModule, inputs: Sequence[object]) -> Compiled:
-    run: Compiled = module.forward
-    return run
+    return _boxed(module.forward)
+
+
+def _boxed(function: Compiled) -> Compiled:
+    """Takes its arguments as one list, as AOTAutograd hands them over."""
+    made: Compiled = make_boxed_func(function)
+    return made
 
 
 def _settings(options: Mapping[str, object]) -> tuple[Settings, str]:

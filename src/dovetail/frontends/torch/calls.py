@@ -118,6 +118,6 @@ def _types(node: Node) -> tuple[Type, ...]:
 def _needed(node: Node, count: int) -> tuple[bool, ...]:
     if not isinstance(node.meta.get("val"), list | tuple):
         return (True,)
-    read = {user.args[1] for user in node.users if is_item(user)}
+    read = {user.args[1] for user in node.users if is_item(user) and user.users}
     whole = any(not is_item(user) for user in node.users)
     return tuple(whole or number in read for number in range(count))

@@ -21,12 +21,17 @@ def decompositions(whole: bool = False) -> Table:
 
 
 def _can_go(op: torch._ops.OperatorBase) -> bool:
-    """Random operators stay whole: taken apart they would draw other numbers."""
-    if not isinstance(op, torch._ops.OpOverload) or torch.Tag.nondeterministic_seeded in op.tags:
+    """Random operators stay whole: taken apart they would draw other numbers, unless PyTorch always does so itself."""
+    if not isinstance(op, torch._ops.OpOverload) or str(op) in _KEPT:
         return False
-    return str(op) not in _KEPT
+    if str(op) in _WITHOUT_CHANCE or torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), _ALWAYS):
+        return True
+    return torch.Tag.nondeterministic_seeded not in op.tags
 
 
+_ALWAYS = "CompositeImplicitAutograd"
+_WITHOUT_CHANCE = frozenset(("aten._scaled_dot_product_flash_attention_for_cpu.default",))
+"""Called random for the sake of dropout, but taken apart only where there is none."""
 _KEPT = frozenset(
     ("aten.lift.default", "aten.lift_fresh.default", "aten.diagonal_scatter.default", "aten.polar.default")
 )

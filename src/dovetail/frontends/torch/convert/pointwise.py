@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 from dovetail.base.dtypes import DTYPES, DType, Kind
 from dovetail.frontends.torch.call import Call
 from dovetail.frontends.torch.context import Context, Conversion, Results
@@ -300,11 +302,11 @@ def hypot(context: Context, call: Call) -> Results:
     """``sqrt(a*a + b*b)``, scaled by the larger so that nothing overflows."""
     a, b = (context.node("abs", operand(context, call, name, call.dtype)) for name in ("self", "other"))
     large, small = context.node("max", a, b), context.node("min", a, b)
-    zero, one = (context.scalar(value, call.dtype) for value in (0.0, 1.0))
-    plain = context.node("or", context.node("equal", large, zero), context.node("is_inf", large))
-    ratio = context.node("div", small, large)
+    zero, one, far = (context.scalar(value, call.dtype) for value in (0.0, 1.0, inf))
+    ratio = context.node("div", small, context.node("select", context.node("equal", large, zero), one, large))
     root = context.node("sqrt", context.node("add", one, context.node("mul", ratio, ratio)))
-    return (context.node("select", plain, large, context.node("mul", large, root)),)
+    endless = context.node("or", context.node("is_inf", a), context.node("is_inf", b))
+    return (context.node("select", endless, far, context.node("mul", large, root)),)
 
 
 def _without_nan(context: Context, call: Call, op: str) -> Results:
