@@ -76,9 +76,11 @@ class Frame:
             if isinstance(group, HostStep):
                 self.parts.append(HostCall(self, group, next(functions)))
                 continue
-            words = [self._settle(step, status + _before(group, k)) for k, step in enumerate(group)]
+            words = []
+            for step in group:
+                words.append(self._settle(step, status))
+                status += step.status_bytes
             self.parts.append(Segment(self, group, words, entries))
-            status += _before(group, len(group))
 
     def request(self, units: int) -> Request:
         return Request(
@@ -242,10 +244,6 @@ def step_kinds(steps: Sequence[NativeStep]) -> list[int]:
 
 def _status_at(step: NativeStep, words: int) -> int:
     return ctypes.c_int64.from_address(words + 8 * (len(step.arguments) + _STATUS)).value
-
-
-def _before(group: Sequence[NativeStep], count: int) -> int:
-    return sum(step.status_bytes for step in group[:count])
 
 
 def _aligned(length: int) -> tuple[Array, int]:
