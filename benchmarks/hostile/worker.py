@@ -22,6 +22,8 @@ from benchmarks.hostile.stages import STAGES
 from dovetail.base.errors import DovetailError
 
 SECONDS = 2.0
+"""Of work on one file, so that a busy machine is no hang; one that waits without working is given longer."""
+WAITING_SECONDS = 10.0
 MEMORY_BYTES = 1 << 30
 SMALL_BYTES = 1 << 20
 """What a file is cut to: mutations double parts."""
@@ -33,7 +35,7 @@ class Hang(BaseException):
 
 def work(first: int, end: int, step: int, seed: int, stage: str, say: Callable[[str], None]) -> None:
     """Files ``first``, ``first + step``, ... before ``end``; ``say`` gets "<index> <outcome> <detail>" for each."""
-    signal.signal(signal.SIGALRM, _alarm)
+    watch_time()
     with tempfile.TemporaryDirectory() as folder:
         directory = Path(folder)
         models = _prepared(directory)
@@ -43,6 +45,12 @@ def work(first: int, end: int, step: int, seed: int, stage: str, say: Callable[[
         for index in range(first, end, step):
             say(f"{index} {outcome(take, mutant(models, seed, index), directory)}")
         say(f"memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10}")
+
+
+def watch_time() -> None:
+    """From now on a file that takes too long ends in Hang."""
+    signal.signal(signal.SIGALRM, _alarm)
+    signal.signal(signal.SIGPROF, _alarm)
 
 
 def one(index: int, seed: int, stage: str) -> None:
@@ -67,7 +75,8 @@ def outcome(take: Callable[[Path], None], content: bytes, directory: Path) -> st
     """What became of one file, in a word, and a detail where that is bad."""
     path = directory / "model.onnx"
     path.write_bytes(content)
-    signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
+    signal.setitimer(signal.ITIMER_REAL, WAITING_SECONDS)
     try:
         take(path)
     except DovetailError:
@@ -80,6 +89,7 @@ def outcome(take: Callable[[Path], None], content: bytes, directory: Path) -> st
     else:
         return "accepted"
     finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 

@@ -90,7 +90,7 @@ class ModelLimits:
     """How deep graphs lie within graphs, and types within types."""
     name_bytes: int = 4096
     functions: int = 10_000
-    inlined_nodes: int = 1_000_000
+    inlined_nodes: int = 100_000
     """Nodes once every call of a function is replaced by its body."""
 
 

@@ -33,9 +33,12 @@ print("memory 12345", flush=True)
 @pytest.fixture
 def alarm(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(worker, "SECONDS", 0.05)
-    before = signal.signal(signal.SIGALRM, worker._alarm)
+    monkeypatch.setattr(worker, "WAITING_SECONDS", 0.3)
+    before = {number: signal.getsignal(number) for number in (signal.SIGALRM, signal.SIGPROF)}
+    worker.watch_time()
     yield
-    signal.signal(signal.SIGALRM, before)
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 def _typed(path: Path) -> None:
@@ -46,10 +49,19 @@ def _untyped(path: Path) -> None:
     raise KeyError("oh")
 
 
+def _waits(path: Path) -> None:
+    time.sleep(5)
+
+
+def _works(path: Path) -> None:
+    while True:
+        pass
+
+
 @pytest.mark.usefixtures("alarm")
 @pytest.mark.parametrize(
     ("take", "word"),
-    [(lambda path: None, "accepted"), (_typed, "typed"), (_untyped, "untyped"), (lambda path: time.sleep(5), "hung")],
+    [(lambda path: None, "accepted"), (_typed, "typed"), (_untyped, "untyped"), (_waits, "hung"), (_works, "hung")],
 )
 def test_every_end_has_its_word(take: Callable[[Path], None], word: str, tmp_path: Path) -> None:
     assert outcome(take, b"", tmp_path).split()[0] == word

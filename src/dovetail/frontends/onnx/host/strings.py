@@ -61,7 +61,9 @@ def tf_idf(call: Call) -> Results:
         raise malformed(node, "it takes one or two axes, and indices of its groups")
     grams = _grams(call)
     rows = x if x.ndim == 2 else x.reshape(1, -1)
-    found = np.zeros((len(rows), max(places) + 1), np.float32)
+    if min(places) < 0 or len(grams) > len(places) or weights.size not in (0, len(places)):
+        raise malformed(node, "its groups, their indices and their weights are not as many")
+    found = np.zeros(call.room((len(rows), max(places) + 1), np.dtype(np.float32)), np.float32)
     for at, row in enumerate(rows):
         for gram in _groups(call, [_word(item) for item in row]):
             if gram in grams:
@@ -70,7 +72,7 @@ def tf_idf(call: Call) -> Results:
     counted = found if mode != "IDF" else (found > 0).astype(np.float32)
     if mode != "TF" and weights.size:
         by_place = np.ones(found.shape[1], np.float32)
-        by_place[list(places)] = weights[: len(places)]
+        by_place[list(places)] = weights
         counted = counted * by_place
     return (counted if x.ndim == 2 else counted[0],)
 
@@ -80,6 +82,8 @@ def _grams(call: Call) -> dict[tuple[Hashable, ...], int]:
     node = call.node
     pool: Sequence[Hashable] = integers(node, "pool_int64s", ()) or texts(node, "pool_strings", ())
     starts = (*integers(node, "ngram_counts", ()), len(pool))
+    if list(starts) != sorted(starts) or starts[0] < 0:
+        raise malformed(node, "its groups do not begin one after the other")
     grams: dict[tuple[Hashable, ...], int] = {}
     number = 0
     for length, (start, end) in enumerate(pairwise(starts), 1):
@@ -93,8 +97,10 @@ def _groups(call: Call, row: Sequence[Hashable]) -> Iterable[tuple[Hashable, ...
     """Groups of each length, of neighbours up to some steps apart; single ones once."""
     node = call.node
     shortest, longest = integer(node, "min_gram_length", 1), integer(node, "max_gram_length", 1)
-    for skipped in range(integer(node, "max_skip_count", 0) + 1):
-        for length in range(shortest, longest + 1):
+    if shortest < 1:
+        raise malformed(node, f"groups of {shortest}")
+    for skipped in range(min(integer(node, "max_skip_count", 0) + 1, len(row))):
+        for length in range(shortest, min(longest, len(row)) + 1):
             if length == 1 and skipped:
                 continue
             reach = (length - 1) * (skipped + 1)
