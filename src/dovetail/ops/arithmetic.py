@@ -10,6 +10,8 @@ from dovetail.ops.pointwise import pointwise
 from dovetail.ops.text import broadcast, grid, named_dtype, same_dtype, text
 
 _BOOL = DTYPES["bool"]
+_LARGE = "268435456.0"
+"""2**28."""
 _SQUARINGS = 6
 """Exponents up to 63; more than that only 0, 1 and -1 survive in 64 bits, which the parity of the exponent decides."""
 
@@ -96,20 +98,21 @@ def _shift(a: Type, b: Type, sign: str) -> str:
 
 
 def _remainder(a: Type, b: Type) -> str:
-    """``temp rest``: a minus the whole multiple of b below it in size; exact where the quotient is.
+    """``temp rest``: what is left of a after whole multiples of b, of which large ones are taken off first.
 
-    A quotient rounded up to the next whole number would leave a remainder of the wrong sign: it is put right.
+    In f64 a quotient of up to 29 bits times a float of 24 is exact, so the remainder of f32 and smaller is, for
+    quotients of up to 57 bits. A quotient rounded up leaves a rest of the wrong sign: it is put right.
     """
     g = grid(broadcast(a, b))
-    x, y, wide = g.read("a", a), g.read("b", b), DTYPES["f64"]
-    near = f"near[{g.index}]"
-    plain = f"select(abs(f64({y})) == inf, f64({x}), f64({x}) - trunc(f64({x}) / f64({y})) * f64({y}))"
+    x, y, wide = g.read("a", a), f"f64({g.read('b', b)})", DTYPES["f64"]
+    far, near = f"far[{g.index}]", f"near[{g.index}]"
     over = f"({near} != 0.0) & (({near} < 0) != ({x} < 0))"
-    turned = f"select(({x} < 0) == ({y} < 0), {near} + f64({y}), {near} - f64({y}))"
+    turned = f"select(({x} < 0) == ({y} < 0), {near} + {y}, {near} - {y})"
     return text(
-        f"temp near: {wide}[{g.shape}]  temp rest: {wide}[{g.shape}]",
-        f"for {g.loops}: {near} = {plain}",
-        f"for {g.loops}: rest[{g.index}] = select({over}, {turned}, {near})",
+        f"temp far: {wide}[{g.shape}]  temp near: {wide}[{g.shape}]  temp rest: {wide}[{g.shape}]",
+        f"for {g.loops}: {far} = f64({x}) - trunc(f64({x}) / ({y} * {_LARGE})) * ({y} * {_LARGE})",
+        f"for {g.loops}: {near} = {far} - trunc({far} / {y}) * {y}",
+        f"for {g.loops}: rest[{g.index}] = select(abs({y}) == inf, f64({x}), select({over}, {turned}, {near}))",
     )
 
 

@@ -37,6 +37,8 @@ def test_a_remainder_of_floats_is_exact_and_never_as_large_as_the_divisor() -> N
     a, b = broken(300) * 1000, np.float32(0.1) * np.ones(300, np.float32)
     np.testing.assert_array_equal(apply("fmod", a, b), np.fmod(a, b))
     np.testing.assert_array_equal(apply("fmod", np.array([5.0], "f"), np.array([np.inf], "f")), [5])
+    np.testing.assert_array_equal(apply("fmod", a * np.float32(1e9), b), np.fmod(a * np.float32(1e9), b))
+    assert np.isnan(apply("fmod", np.array([5, np.inf], "f"), np.array([0, 2], "f"))).all()
 
 
 def test_floor_division_rounds_down() -> None:
