@@ -17,7 +17,7 @@ from math import prod
 import numpy as np
 
 from dovetail.base.dtypes import from_numpy
-from dovetail.base.errors import DovetailError, LimitError
+from dovetail.base.errors import DovetailError, GraphError, LimitError, ProgramError, UnsupportedError
 from dovetail.base.limits import DEFAULT_MODEL_LIMITS, ModelLimits
 from dovetail.base.words import printable
 from dovetail.frontends.onnx.convert.attributes import malformed, place, title, unsupported
@@ -197,10 +197,12 @@ class Making:
             return self._host(item, operands, str(why))
         except Later as later:
             return self._later(item, operands, later)
-        except DovetailError as refusal:
+        except (UnsupportedError, GraphError, ProgramError) as refusal:
             if (node.domain, node.op) not in HOST:
                 raise
             return self._host(item, operands, refusal.what)
+        except MISTAKES as problem:
+            raise malformed(node, f"it cannot take these operands ({printable(str(problem))})") from problem
 
     def _operands(self, node: OnnxNode) -> Entries | None:
         """What the node reads; None if something is not there yet."""
@@ -230,10 +232,7 @@ class Making:
             )
         if any(entry is not None and not isinstance(entry, Tensor) for entry in operands):
             raise NotResolved("an operand of a type that graphs do not have")
-        try:
-            results = conversion(self.context, node, names)
-        except MISTAKES as problem:
-            raise malformed(node, f"it cannot take these operands ({printable(str(problem))})") from problem
+        results = conversion(self.context, node, names)
         self._compiled.append(title(node))
         self._name_results(node, tuple(map(Tensor, results)))
         return ()

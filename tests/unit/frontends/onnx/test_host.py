@@ -60,6 +60,16 @@ def test_strings_are_gathered_joined_and_compared() -> None:
     np.testing.assert_array_equal(host("Equal", x, words("a", "x", "c")), [True, False, True])
 
 
+def test_strings_become_sequences_and_come_back() -> None:
+    x = words("a", "b", "c")
+    (parts,) = run(Call(OnnxNode("SplitToSequence", "", ("x", "n"), ("y",)), 21, [x, np.array(2)]))
+    assert isinstance(parts, list) and [list(part) for part in parts if isinstance(part, np.ndarray)] == [
+        ["a", "b"],
+        ["c"],
+    ]
+    assert list(host("ConcatFromSequence", parts, axis=0)) == ["a", "b", "c"]
+
+
 def test_numbers_become_strings_and_come_back() -> None:
     x = np.array([1.5, -2, np.inf], np.float32)
     text = host("Cast", x, to=8)

@@ -50,6 +50,8 @@ def scan(scope: Scope, work: Work, operands: Entries) -> tuple[Entry, ...] | Exp
 def repeated_loop(scope: Scope, work: Work, operands: Entries, steps: int) -> tuple[Entry, ...]:
     """A loop of known length as one ``scan``, over the numbers of its steps."""
     node, inner = work.node, body(work.node, "body")
+    if steps * 8 > scope.context.limits.folded_bytes:
+        raise NotResolved(f"{steps} steps are too many to be numbered")
     number, going, *names = (value.name for value in inner.inputs)
     carried = dict(zip(names, _tensors(node, operands[2:]), strict=True))
     if steps * NUMBER_BYTES > scope.context.limits.folded_bytes:

@@ -9,10 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from dovetail.frontends.onnx.convert.attributes import integer, integers, malformed, tensor, text
-from dovetail.frontends.onnx.entries import Array
+from dovetail.frontends.onnx.entries import Array, HostValue
 from dovetail.frontends.onnx.host.call import Call, HostFunction, Results
 
 Ints = npt.NDArray[np.int64]
+MOST_AXES = 32
+"""More than this NumPy cannot broadcast."""
 
 
 def reshape(call: Call) -> Results:
@@ -52,6 +54,25 @@ def split(call: Call) -> Results:
     return tuple(np.split(x, np.cumsum(sizes)[:-1], axis))
 
 
+def concat_sequence(call: Call) -> Results:
+    items = [item for item in call.list(0) if isinstance(item, np.ndarray)]
+    axis = integer(call.node, "axis", 0)
+    return (np.stack(items, axis) if integer(call.node, "new_axis", 0) else np.concatenate(items, axis),)
+
+
+def split_to_sequence(call: Call) -> Results:
+    x, axis, given = call.array(0), integer(call.node, "axis", 0), call.maybe(1)
+    extent = x.shape[axis]
+    each = 1 if given is None else max(1, call.ints(1)[0])
+    ends = np.cumsum(call.ints(1)) if given is not None and given.ndim else np.arange(each, extent + each, each)
+    if given is not None and given.ndim and ends[-1] != extent:
+        raise malformed(call.node, f"parts of {call.ints(1)} do not make up {extent}")
+    parts: list[HostValue] = list(np.split(x, ends[:-1], axis))
+    if given is None and not integer(call.node, "keepdims", 1):
+        parts = [np.squeeze(part, axis) for part in parts if isinstance(part, np.ndarray)]
+    return (parts,)
+
+
 def slice_(call: Call) -> Results:
     x = call.array(0)
     if call.opset < 10:
@@ -81,6 +102,8 @@ def unsqueeze(call: Call) -> Results:
 
 def expand(call: Call) -> Results:
     x, shape = call.array(0), call.ints(1)
+    if len(shape) > MOST_AXES:
+        raise malformed(call.node, f"{len(shape)} axes")
     wanted = call.room(np.broadcast_shapes(x.shape, tuple(shape)), x.dtype)
     return (np.ascontiguousarray(np.broadcast_to(x, wanted)),)
 
@@ -208,6 +231,8 @@ HOST: dict[tuple[str, str], HostFunction] = {
     ("", "Transpose"): transpose,
     ("", "Concat"): concat,
     ("", "Split"): split,
+    ("", "ConcatFromSequence"): concat_sequence,
+    ("", "SplitToSequence"): split_to_sequence,
     ("", "Slice"): slice_,
     ("", "Squeeze"): squeeze,
     ("", "Unsqueeze"): unsqueeze,
