@@ -17,7 +17,7 @@ from dovetail.graph.grow import Sketch
 from dovetail.graph.roles import Work, without_ones
 from dovetail.ir.graph.graph import Node, Type
 
-_READERS = frozenset((Work.CONTRACTION, Work.POINTWISE, Work.ROWS, Work.WINDOW, Work.REDUCTION))
+_READERS = frozenset((Work.CONTRACTION, Work.POINTWISE, Work.ROWS, Work.WINDOW, Work.REDUCTION, Work.PIECES))
 
 
 def absorbed_moves(sketch: Sketch) -> None:

@@ -13,7 +13,7 @@ from dovetail.ir.index import ONE
 
 _LAYERS = frozenset(("conv", "conv_transpose", "max_pool", "average_pool", "lp_pool", "global_average_pool"))
 """Operators on images: of their first operand and their result, axis 1 is the channels."""
-_ANY_ORDER = frozenset((Work.CONTRACTION, Work.WINDOW, Work.POINTWISE, Work.REDUCTION))
+_ANY_ORDER = frozenset((Work.CONTRACTION, Work.WINDOW, Work.POINTWISE, Work.REDUCTION, Work.PIECES))
 
 
 @dataclass(frozen=True, slots=True)

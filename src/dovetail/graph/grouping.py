@@ -64,6 +64,7 @@ _ROUNDS = (
     (Work.CONTRACTION,),
     (Work.ROWS, Work.WINDOW, Work.REDUCTION),
     (Work.POINTWISE,),
+    (Work.PIECES,),
 )
 """What others gather around, first things first."""
 _WHY = {
@@ -85,7 +86,7 @@ def _grow(sketch: Sketch, node: Node, worth: Worth | None) -> None:
     """A region around ``node``."""
     work = sketch.work[node.results[0]]
     found: tuple[Node, ...] = (node,)
-    if len(node.results) == 1:
+    if len(node.results) == 1 and work is not Work.PIECES:
         found = behind(sketch, node)
         if work in (Work.ROWS, Work.REDUCTION, Work.POINTWISE):
             found = before(sketch, found, node)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
-from functools import lru_cache
 
 from dovetail.ir.expr import Apply, Expr, Read, walk
 from dovetail.ir.graph.graph import SCAN, Graph, Node, Type
 from dovetail.ir.graph.operator import find, meaning
 from dovetail.ir.graph.verify import Operators
 from dovetail.ir.index import ONE, ZERO, Index, variable
-from dovetail.ir.program import Combine, Program, Role, Size, Statement
+from dovetail.ir.program import Combine, Program, Role, Statement
 
 VIEWS = frozenset(("reshape", "flatten", "squeeze", "unsqueeze", "identity"))
 """Operators whose result is the operand's bytes."""
@@ -41,21 +40,29 @@ class Work(Enum):
 def works(graph: Graph, operators: Operators, types: Mapping[str, Type]) -> dict[str, Work]:
     """For each node, by its first result: what kind of work it is."""
     sizes = {size.name: size for size in graph.sizes}
-    return {node.results[0]: work_of(node, operators, types, sizes) for node in graph.nodes}
+    seen: dict[int, tuple[Program, Work]] = {}
+    found: dict[str, Work] = {}
+    for node in graph.nodes:
+        kind = _known_work(node, operators)
+        if kind is None:
+            operands = tuple(types[name] for name in node.operands)
+            program = meaning(find(node, operators), node, operands, sizes).program
+            if id(program) not in seen:  # meanings are kept, so equal nodes have the same program
+                seen[id(program)] = (program, _work(program))
+            kind = seen[id(program)][1]
+        found[node.results[0]] = kind
+    return found
 
 
-def work_of(node: Node, operators: Operators, types: Mapping[str, Type], sizes: Mapping[str, Size]) -> Work:
+def _known_work(node: Node, operators: Operators) -> Work | None:
+    """Of nodes that have no program, or whose bytes stay as they are."""
     if node.op == SCAN or node.bodies:
         return Work.OTHER
-    known = find(node, operators)
-    if known.run is not None:
+    if find(node, operators).run is not None:
         return Work.HOST
-    if node.op in VIEWS:
-        return Work.VIEW
-    return _work(meaning(known, node, tuple(types[name] for name in node.operands), sizes).program)
+    return Work.VIEW if node.op in VIEWS else None
 
 
-@lru_cache(maxsize=4096)
 def _work(program: Program) -> Work:
     statements = program.statements
     reads = [access for s in statements for access in s.reads()]

@@ -126,32 +126,37 @@ def _part(index: Index, step: int, extent: int | None) -> Index:
 
 
 def _written_through(program: Program, number: int) -> Program | None:
-    """The program without the move ``number``: the one statement that makes what it moves writes where it goes."""
+    """The program without the move ``number``: who makes what it moves writes where it goes."""
     move = program.statements[number]
     assert isinstance(move.value, Read)
     source, target = move.value.access, program.tensor(move.out.tensor)
     made = program.tensor(source.tensor)
-    writers, readers = _writers(program, made.name), _readers(program, made.name)
-    if made.role is not Role.TEMP or len(writers) != 1 or readers != [number] or target.role is Role.INOUT:
+    writers = _writers(program, made.name)
+    if made.role is not Role.TEMP or _readers(program, made.name) != [number] or target.role is Role.INOUT:
         return None
-    (maker,) = writers
-    writer = program.statements[maker]
-    shared = len(_writers(program, target.name)) > 1
-    if writer.seq or maker > number or (shared and (writer.combine is not Combine.SET or writer.where)):
+    makers = [program.statements[n] for n in writers]
+    alone = len(makers) == 1 and len(_writers(program, target.name)) == 1
+    if any(s.seq for s in makers) or max(writers) > number or not (alone or all(map(_sets, makers))):
         return None
     if any(access.tensor == target.name for s in program.statements[: number + 1] for access in s.reads()):
         return None
     loops = _places_in(source, move, made.shape)
     if loops is None:
         return None
-    values = {loop: writer.out.indices[dim] if dim is not None else ZERO for loop, dim in loops.items()}
-    out = move.out.substitute(values)
-    if not all(index.is_affine for index in out.indices):
-        return None
     statements = list(program.statements)
-    statements[maker] = replace(writer, out=out)
+    for maker, writer in zip(writers, makers, strict=True):
+        values = {loop: writer.out.indices[dim] if dim is not None else ZERO for loop, dim in loops.items()}
+        out = move.out.substitute(values)
+        if not all(index.is_affine for index in out.indices):
+            return None
+        statements[maker] = replace(writer, out=out)
     del statements[number]
     return replace(program, statements=tuple(statements))
+
+
+def _sets(statement: Statement) -> bool:
+    """Whether it writes what it reaches, and no neutral element elsewhere."""
+    return statement.combine is Combine.SET and not statement.where
 
 
 def _places_in(source: Access, move: Statement, shape: tuple[Index, ...]) -> dict[str, int | None] | None:

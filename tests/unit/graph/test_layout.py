@@ -98,3 +98,23 @@ def test_a_cost_that_sees_no_difference_leaves_all_as_it_is() -> None:
     after, records = Layout(estimate=lambda _: 1.0)(before, OPERATORS)
     assert after is before
     assert records[0].what == "0 of 4 images around conv and 4 other regions: channels last"
+
+
+def test_parts_are_put_together_in_the_order_they_lie_in() -> None:
+    before = bound("""
+graph dense(x: f32[1, 3, 8, 8]) -> (y)
+  const w: f32[4, 3, 3, 3]
+  const v: f32[5, 8, 3, 3]
+  a = conv(x, w)
+  b = relu(a)
+  c = conv(x, w) {strides = (1, 1)}
+  d = concat(b, c) {axis = 1}
+  e = conv(d, v)
+  y = global_average_pool(e)
+""")
+    after, records = Layout()(before, OPERATORS)
+    same(before, after)
+    assert records[0].what.startswith("4 of 4 images")
+    found = programs(after)
+    assert [len(program.statements) for program in found] == [1, 2, 2, 1, 2]
+    assert [str(t.shape[-1]) for program in found[:4] for t in program.outputs] == ["4", "4", "8", "5"]
