@@ -26,6 +26,8 @@ from dovetail.targets.model import Target
 Array = npt.NDArray[np.generic]
 SHARE = 4
 """One model takes at most this part of the cache."""
+_TRIM_SHARE = 64
+"""A file that takes more than this part of it may have made the cache too large."""
 _KIND = "model"
 _THREADS = 4
 
@@ -67,7 +69,8 @@ def keep(store: Cache, key: Mapping[str, str], finished: Finished) -> None:
     if path is not None:
         with suppress(OSError):
             write(finished, path)
-            store.trim()
+            if path.stat().st_size > store.limit_bytes // _TRIM_SHARE:
+                store.trim()
 
 
 def _digest(array: Array) -> str:

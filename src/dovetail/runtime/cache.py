@@ -25,6 +25,7 @@ from pathlib import Path
 from dovetail.base.errors import CacheError
 
 LIMIT_BYTES = 2 << 30
+_CHANCE = "00"  # one put in 256 looks at the whole directory, whichever process makes it: there may be many files
 _MAGIC = b"dovetail cache 1\n"
 _DIGEST_BYTES = 32
 _KIND = re.compile(r"[a-z][a-z0-9_-]{0,31}")
@@ -92,7 +93,7 @@ class Cache:
         except OSError as error:
             self.refusal = f"the last entry could not be written: {error}"
             return
-        if path.name[0] == "0":  # one put in sixteen looks at the whole directory, whichever process makes it
+        if path.name.startswith(_CHANCE):
             self.trim()
 
     def file(self, kind: str, key: Mapping[str, str]) -> Path | None:
