@@ -62,16 +62,16 @@ class PointwisePlanner:
     def rows(self, number: int) -> list[PlanNode]:
         """Softmax and its like: every statement of a row before the next row."""
         run = row_run(self.program, number, self.done)
-        if run is None:
+        found = [] if run is None else [self.row_lanes(self.facts(n), row) for n, row in run.rows]
+        if run is None or (not any(lanes for lanes, _ in found) and self.is_along_memory(run.rows)):
             return []
         body: list[PlanNode] = []
         parts: list[Vectors] = []
         held = [Hold(t, self.registers) for t in run.scalars]
         held += [Hold(t, self.target.main.name) for t in run.scratch]
-        for n, row in run.rows:
+        for (n, _), (lanes, width) in zip(run.rows, found, strict=True):
             facts = self.facts(n)
             self.done.add(n)
-            lanes, width = self.row_lanes(facts, row)
             leaf = Leaf(n, lanes, width)
             out = facts.out.access.tensor
             if facts.reduced and out not in run.scalars:
@@ -81,6 +81,11 @@ class PointwisePlanner:
         points = sum(self.facts(n).points for n, _ in run.rows)
         self.spend(parts, self.unit_for(points), (*run.scalars, *run.scratch))
         return [Tile(self.name("row"), run.rows, 1, tuple(body), self.unit_for(points), holds=tuple(held))]
+
+    def is_along_memory(self, rows: tuple[tuple[int, str], ...]) -> bool:
+        """Whether what lies side by side in memory is one element of each row: rows are better taken as lanes."""
+        uses = [(use, row) for n, row in rows for use in (self.facts(n).out, *self.facts(n).reads)]
+        return all(use.stride(row) in (0, 1) for use, row in uses)
 
     def unit_for(self, points: int) -> str:
         """The unit that shares work of this many points; none when waking others costs more."""

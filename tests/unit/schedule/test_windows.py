@@ -48,3 +48,12 @@ def test_the_innermost_loop_turns_as_often_as_the_order_of_the_loops_says() -> N
     tile = {"k", "q"}
     assert inner_order(facts, "k", tile) == ("r", "c", "s")
     assert turns(facts, "k", tile) == (128, 3)
+
+
+def test_the_mean_of_an_image_with_channels_last_has_lanes_over_its_channels() -> None:
+    text = """in x: f32[7, 7, 512]  out y: f32[512]  temp t: f32[512]
+for c<512, p<7, q<7: t[c] += x[p, q, c]
+for c<512: y[c] = t[c] / 49.0"""
+    plan = planned(text)
+    assert [(leaf.lanes, leaf.width) for leaf in plan.leaves()] == [("c", 8), ("c", 8)]
+    assert len(plan.body) == 1
