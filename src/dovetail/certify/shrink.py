@@ -24,8 +24,9 @@ from dovetail.ir.verify import verify
 
 VECTORS = 64
 """An innermost tile of up to this many vectors stays as it is: it is held in registers."""
-LADDER = ((2, 16), (2, 3), (1, 8), (1, 3), (1, 1))
-"""Rounds of a tile, and the extent up to which a loop that shares an index with another (a window) stays as it is."""
+LADDER = ((2, 16, 4), (2, 3, 3), (1, 8, 4), (1, 3, 3), (1, 1, 1), (1, 1, 32), (1, 1, 128))
+"""Rounds of a tile, the extent up to which a loop that shares an index with another (a window) stays as it is, and what
+is left of longer ones: more where everything would lie in a wide border."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +46,8 @@ def reduced(
     Tiles of up to ``longest`` that one instruction does stay as they are.
     """
     too_large: list[tuple[int, int, dict[Pair, int], Plan]] = []
-    for number, (whole, window) in enumerate(LADDER):
-        lost, smaller = _shrunk(program, plan, whole, window, longest)
+    for number, (whole, window, few) in enumerate(LADDER):
+        lost, smaller = _shrunk(program, plan, whole, window, few, longest)
         if not any(lost.values()):
             continue
         calls = calls_estimated(program, plan, sizes, lost)
@@ -63,12 +64,14 @@ def reduced(
     return None
 
 
-def _shrunk(program: Program, plan: Plan, whole: int, window: int, longest: int) -> tuple[dict[Pair, int], Plan]:
+def _shrunk(
+    program: Program, plan: Plan, whole: int, window: int, few: int, longest: int
+) -> tuple[dict[Pair, int], Plan]:
     """How many iterations each loop can lose, and the plan with the steps of its tiles shortened in the same way."""
     fixed = _fixed_extents(program)
     tiles = _Tiles(fixed, whole, longest)
     body = tiles.nodes(plan.body)
-    least = _windows(program, fixed, window)
+    least = _windows(program, fixed, window, few)
     wanted = {pair: max(tiles.extent(pair), min(extent, least.get(pair, 1))) for pair, extent in fixed.items()}
     return Losses(program, fixed, wanted, tiles.together).solve(), Plan(body, plan.holds, plan.note)
 
@@ -78,14 +81,14 @@ def _fixed_extents(program: Program) -> dict[Pair, int]:
     return {pair: extent.const for pair, extent in loops.items() if extent.is_constant}
 
 
-def _windows(program: Program, extents: dict[Pair, int], window: int) -> dict[Pair, int]:
+def _windows(program: Program, extents: dict[Pair, int], window: int, few: int) -> dict[Pair, int]:
     """Loops that share an index with others: short ones stay, long ones keep a few iterations of every kind."""
     found: dict[Pair, int] = {}
     for number, statement in enumerate(program.statements):
         for index in indices(statement):
             shared = [(number, name) for name in index.names() if (number, name) in extents]
             if len(shared) > 1:
-                found |= {p: extents[p] if extents[p] <= window else min(4, window) for p in shared}
+                found |= {p: extents[p] if extents[p] <= window else few for p in shared}
     return found
 
 

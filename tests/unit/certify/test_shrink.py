@@ -18,6 +18,8 @@ PROGRAMS = {
     "for i<1000, j<3001, k<2000: c[i,j] += a[i,k] * b[k,j]",
     "padded window": "in x: f32[64,57] const w: f32[64,64,3] out y: f32[64,57]\n"
     "for k<64, p<57, c<64, r<3 where 0 <= p+r-1 < 57: y[k,p] += x[c,p+r-1] * w[k,c,r]",
+    "wide border": "in x: f32[22000] out y: f32[2182]\n"
+    "for p<2182, r<200 where 0 <= 10*p+10*r-100 < 22000: y[p] max= x[10*p+10*r-100]",
     "strided window": "in x: f32[64,230] const w: f32[64,64,7] out y: f32[64,112]\n"
     "for k<64, p<112, c<64, r<7: y[k,p] += x[c,2*p+r] * w[k,c,r]",
     "strided gradient": "in dy: f32[64,112] in w: f32[64,64,3] out dx: f32[64,224]\n"
