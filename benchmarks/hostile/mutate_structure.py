@@ -156,6 +156,19 @@ def _attribute(model: ModelProto, donor: ModelProto, rng: random.Random) -> None
         node.attribute.append(copy)
 
 
+def _word(model: ModelProto, donor: ModelProto, rng: random.Random) -> None:
+    """Another word where an attribute is one, or where it is a list of them."""
+    words = [part for part in _messages(model) if isinstance(part, AttributeProto) and (part.s or part.strings)]
+    if not words:
+        return
+    part = rng.choice(words)
+    new = rng.choice((*WORDS, "NOTSET", "linear", "(a+)+b", "i,ij,jk->k", "...", "," * 4000)).encode()
+    if part.strings:
+        part.strings[rng.randrange(len(part.strings))] = new
+    else:
+        part.s = new
+
+
 def _dims(model: ModelProto, donor: ModelProto, rng: random.Random) -> None:
     tensor = _pick(model, TensorProto, rng)
     if tensor is None:
@@ -246,6 +259,7 @@ _CHANGES: tuple[Callable[[ModelProto, ModelProto, random.Random], None], ...] = 
     _order,
     _attribute,
     _attribute,
+    _word,
     _dims,
     _values,
     _freeze,

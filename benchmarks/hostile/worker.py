@@ -25,6 +25,7 @@ SECONDS = 2.0
 """Of work on one file, so that a busy machine is no hang; one that waits without working is given longer."""
 WAITING_SECONDS = 10.0
 MEMORY_BYTES = 1 << 30
+LONGEST_MESSAGE = 4000
 SMALL_BYTES = 1 << 20
 """What a file is cut to: mutations double parts."""
 
@@ -79,8 +80,8 @@ def outcome(take: Callable[[Path], None], content: bytes, directory: Path) -> st
     signal.setitimer(signal.ITIMER_REAL, WAITING_SECONDS)
     try:
         take(path)
-    except DovetailError:
-        return "typed"
+    except DovetailError as refusal:
+        return "typed" if _fit_to_print(str(refusal)) else f"untyped words of the file in {str(refusal)[:200]!r}"
     except Hang:
         return "hung"
     except BaseException as problem:  # noqa: BLE001 - what escapes is what is looked for
@@ -91,6 +92,11 @@ def outcome(take: Callable[[Path], None], content: bytes, directory: Path) -> st
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def _fit_to_print(message: str) -> bool:
+    """Nothing in it steers a terminal, and it is no flood."""
+    return len(message) <= LONGEST_MESSAGE and all(line.isprintable() for line in message.split("\n"))
 
 
 def _prepared(directory: Path) -> tuple[Base, ...]:

@@ -27,6 +27,8 @@ A message says what happened, where, why, and what to try, each on a line of its
 
 from __future__ import annotations
 
+from dovetail.base.words import fit_to_print
+
 
 class DovetailError(Exception):
     """``what`` in one line; ``where``, ``why`` and ``hint`` when they help the reader."""
@@ -43,7 +45,7 @@ class DovetailError(Exception):
             parts.append(_indent(self.why))
         if self.hint:
             parts.append(_indent(f"try: {self.hint}"))
-        return "\n".join(parts)
+        return fit_to_print("\n".join(parts))
 
 
 class ProgramError(DovetailError):

@@ -45,6 +45,10 @@ def _typed(path: Path) -> None:
     raise ModelError("no")
 
 
+def _raw(path: Path) -> None:
+    raise ModelError("no node 'a\x1b[2Jb'")
+
+
 def _untyped(path: Path) -> None:
     raise KeyError("oh")
 
@@ -61,7 +65,14 @@ def _works(path: Path) -> None:
 @pytest.mark.usefixtures("alarm")
 @pytest.mark.parametrize(
     ("take", "word"),
-    [(lambda path: None, "accepted"), (_typed, "typed"), (_untyped, "untyped"), (_waits, "hung"), (_works, "hung")],
+    [
+        (lambda path: None, "accepted"),
+        (_typed, "typed"),
+        (_untyped, "untyped"),
+        (_raw, "untyped"),
+        (_waits, "hung"),
+        (_works, "hung"),
+    ],
 )
 def test_every_end_has_its_word(take: Callable[[Path], None], word: str, tmp_path: Path) -> None:
     assert outcome(take, b"", tmp_path).split()[0] == word
