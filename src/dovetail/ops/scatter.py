@@ -1,6 +1,7 @@
 """Elements written where data says. Several may reach one place: they are joined, or the last one stays.
 
-"last" keeps, for each place, the number of the last update that reaches it; who wants it reads the update back.
+The last is found first: ``last`` keeps, for each place, the number of the last update that reaches it; then every
+element reads its update back, or what it was.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Sequence
 from dovetail.base.errors import OperatorError
 from dovetail.ir.graph.graph import Type
 from dovetail.ir.graph.operator import Ints, operators
-from dovetail.ir.index import Index, constant, variable
+from dovetail.ir.index import ZERO, constant, variable
 from dovetail.ops.lookup import from_end, nd_places, nd_rows, need_integers, need_within
 from dovetail.ops.text import Grid, axis_of, elements, grid, need_rank, need_shape, same_dtype, text
 
@@ -24,13 +25,28 @@ def scatter_elements(x: Type, indices: Type, updates: Type, *, axis: int = 0, re
     need_rank("indices", indices, x.rank, x.rank)
     need_shape("updates", updates, indices.shape)
     need_within(indices, x, at)
-    i = grid(indices.shape, "i")
+    i, g = grid(indices.shape, "i"), grid(x.shape)
     places = text(
         f"temp place: i64[{i.shape}]",
         f"for {i.loops}: place[{i.index}] = {from_end(f'indices[{i.index}]', x.shape[at])}",
     )
     written = [f"place[{i.index}]" if dim == at else name for dim, name in enumerate(i.names)]
-    return text(places, _scattered(x, updates, i, written, reduction))
+    if reduction != "none":
+        return text(places, _joined(x, updates, i, written, reduction))
+    if ZERO in indices.shape:
+        return _unchanged(x)
+    same_dtype(x, updates)
+    reached = Grid(g.names, tuple(x.shape[dim] if dim == at else n for dim, n in enumerate(indices.shape)))
+    last = f"last[{g.index}]"
+    return text(
+        places,
+        f"temp last: i64[{reached.shape}]  temp found: i64[{reached.shape}]  out y: {x.dtype}[{g.shape}]",
+        f"for {i.loops}: last[{', '.join(written)}] max= {i.names[at]}",
+        f"for {reached.loops}: found[{g.index}] = max({last}, 0)",
+        f"for {reached.loops}: y[{g.index}] = "
+        f"select({last} < 0, x[{g.index}], {g.at('updates', {at: f'found[{g.index}]'})})",
+        *_beyond(x, reached),
+    )
 
 
 def scatter_nd(x: Type, indices: Type, updates: Type, *, reduction: str = "none") -> str:
@@ -38,33 +54,54 @@ def scatter_nd(x: Type, indices: Type, updates: Type, *, reduction: str = "none"
     rows, depth = nd_rows(x, indices)
     rest = grid(x.shape[depth:], "s")
     need_shape("updates", updates, (*rows.extents, *rest.extents))
-    points = Grid((*rows.names, *rest.names), (*rows.extents, *rest.extents))
-    written = [*(f"place{k}[{rows.index}]" for k in range(depth)), *rest.names]
-    return text(nd_places(x, indices, rows, 0, depth), _scattered(x, updates, points, written, reduction))
+    same_dtype(x, updates)
+    written = [f"place{k}[{rows.index}]" for k in range(depth)]
+    places = nd_places(x, indices, rows, 0, depth)
+    if reduction != "none":
+        points = Grid((*rows.names, *rest.names), (*rows.extents, *rest.extents))
+        return text(places, _joined(x, updates, points, [*written, *rest.names], reduction))
+    if ZERO in updates.shape:
+        return _unchanged(x)
+    outer = grid(x.shape[:depth])
+    every = Grid((*outer.names, *rest.names), x.shape)
+    back, number = _numbered(rows, f"found[{outer.index}]")
+    return text(
+        places,
+        f"temp last: i64[{outer.shape}]  temp found: i64[{outer.shape}]  out y: {x.dtype}[{every.shape}]",
+        f"for {rows.loops}: last[{', '.join(written)}] max= {number}",
+        f"for {outer.loops}: found[{outer.index}] = max(last[{outer.index}], 0)",
+        f"for {every.loops}: y[{every.index}] = "
+        f"select(last[{outer.index}] < 0, x[{every.index}], updates[{', '.join((*back, *rest.names))}])",
+    )
 
 
 def unpool(x: Type, indices: Type, *, shape: Ints) -> str:
     """Zeros of ``shape`` with the elements of x at ``indices``, which count in row-major order."""
     need_integers(indices)
     need_shape("indices", indices, x.shape)
-    whole = Type(x.dtype, tuple(map(constant, shape)))
-    g = grid(x.shape, "i")
-    place, written, step = f"indices[{g.index}]", [], elements(whole.shape).const
+    if ZERO in x.shape:
+        raise OperatorError(f"{x} has no elements to put back")
+    whole, g = grid(tuple(map(constant, shape))), grid(x.shape, "i")
+    place, written, step = f"indices[{g.index}]", [], elements(whole.extents).const
     for number, extent in enumerate(shape):
         step //= max(extent, 1)
         part = f"{place} // {max(step, 1)}"
         written.append(part if number == 0 else f"({part}) % {max(extent, 1)}")
-    return _latest(whole, x, "x", g, written, "0")
+    back, count = _numbered(g, f"found[{whole.index}]")
+    return text(
+        f"temp last: i64[{whole.shape}]  temp found: i64[{whole.shape}]  out y: {x.dtype}[{whole.shape}]",
+        f"for {g.loops}: last[{', '.join(written)}] max= {count}",
+        f"for {whole.loops}: found[{whole.index}] = max(last[{whole.index}], 0)",
+        f"for {whole.loops}: y[{whole.index}] = select(last[{whole.index}] < 0, 0, x[{', '.join(back)}])",
+    )
 
 
-def _scattered(x: Type, updates: Type, points: Grid, written: Sequence[str], reduction: str) -> str:
+def _joined(x: Type, updates: Type, points: Grid, written: Sequence[str], reduction: str) -> str:
+    """All updates of an element and itself, by one operation."""
     same_dtype(x, updates)
-    g = grid(x.shape)
-    if reduction == "none":
-        return _latest(x, updates, "updates", points, written, f"x[{g.index}]")
     if reduction not in _JOINS:
         raise OperatorError(f"scatter cannot join by '{reduction}'", hint=f"one of none, {', '.join(_JOINS)}")
-    op = _JOINS[reduction]
+    g, op = grid(x.shape), _JOINS[reduction]
     return text(
         f"out y: {x.dtype}[{g.shape}]",
         f"for {g.loops}: y[{g.index}] {op} x[{g.index}]",
@@ -72,33 +109,35 @@ def _scattered(x: Type, updates: Type, points: Grid, written: Sequence[str], red
     )
 
 
-def _latest(x: Type, updates: Type, name: str, points: Grid, written: Sequence[str], otherwise: str) -> str:
-    """The last update that reaches an element, or ``otherwise``."""
+def _unchanged(x: Type) -> str:
     g = grid(x.shape)
-    if any(extent == constant(0) for extent in updates.shape):
-        return text(f"out y: {x.dtype}[{g.shape}]", f"for {g.loops}: y[{g.index}] = {otherwise}")
-    steps: list[int] = []
-    for extent in reversed(updates.shape):
-        steps.insert(0, elements(updates.shape[len(updates.shape) - len(steps) :]).const)
+    return text(f"out y: {x.dtype}[{g.shape}]", f"for {g.loops}: y[{g.index}] = x[{g.index}]")
+
+
+def _beyond(x: Type, reached: Grid) -> list[str]:
+    """Copies of what no index can reach: what is outside in one axis, inside in earlier and anywhere in later ones."""
+    lines = []
+    for dim, (inside, extent) in enumerate(zip(reached.extents, x.shape, strict=True)):
+        if inside == extent:
+            continue
+        loops = Grid(reached.names, (*reached.extents[:dim], extent - inside, *x.shape[dim + 1 :]))
+        place = loops.at("", {dim: variable(loops.names[dim]) + inside})
+        lines.append(f"for {loops.loops}: y{place} = x{place}")
+    return lines
+
+
+def _numbered(points: Grid, found: str) -> tuple[list[str], str]:
+    """The indices of the point whose number in row-major order is ``found``, and the number of a point."""
+    back: list[str] = []
+    number, step = constant(0), 1
+    for name, extent in zip(reversed(points.names), reversed(points.extents), strict=True):
         if not extent.is_constant:
-            raise OperatorError(f"updates are {updates}: how many there are is known at run time only")
-    number = sum((variable(n) * step for n, step in zip(points.names, steps, strict=True)), constant(0))
-    found = f"found[{g.index}]"
-    back = [
-        _part(found, step, extent, first=dim == 0)
-        for dim, (step, extent) in enumerate(zip(steps, updates.shape, strict=True))
-    ]
-    return text(
-        f"temp last: i64[{g.shape}]  temp found: i64[{g.shape}]  out y: {x.dtype}[{g.shape}]",
-        f"for {points.loops}: last[{', '.join(written)}] max= {number if points.names else 'i64(0)'}",
-        f"for {g.loops}: {found} = max(last[{g.index}], 0)",
-        f"for {g.loops}: y[{g.index}] = select(last[{g.index}] < 0, {otherwise}, {name}[{', '.join(back)}])",
-    )
-
-
-def _part(place: str, step: int, extent: Index, first: bool) -> str:
-    part = place if step == 1 else f"{place} // {step}"
-    return part if first else f"({part}) % {extent}"
+            raise OperatorError(f"an extent of {extent} updates is known at run time only")
+        part = found if step == 1 else f"{found} // {step}"
+        back.insert(0, part if name == points.names[0] else f"({part}) % {extent}")
+        number += variable(name) * step
+        step *= extent.const
+    return back, str(number) if points.names else "i64(0)"
 
 
 OPERATORS = operators(scatter_elements, scatter_nd, unpool)
