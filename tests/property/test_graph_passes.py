@@ -40,7 +40,7 @@ def same(before: BoundGraph, after: BoundGraph, seed: int) -> None:
 
 @pytest.mark.parametrize("one", (*PASSES, *FINISH), ids=[one.name for one in (*PASSES, *FINISH)])
 @given(graphs(), st.integers(0, 3))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_a_pass_keeps_what_a_graph_computes(one: Pass, found: BoundGraph, seed: int) -> None:
     after, records = one(found, OPERATORS)
     same(found, after, seed)
@@ -49,13 +49,13 @@ def test_a_pass_keeps_what_a_graph_computes(one: Pass, found: BoundGraph, seed: 
 
 
 @given(graphs(), st.integers(0, 3))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_all_passes_keep_what_a_graph_computes(found: BoundGraph, seed: int) -> None:
     same(found, optimise(found, OPERATORS)[0], seed)
 
 
 @given(graphs(most_nodes=14), st.integers(0, 3))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_regions_one_after_the_other_compute_the_graph(found: BoundGraph, seed: int) -> None:
     found = optimise(found, OPERATORS)[0] if seed % 2 else found
     graph = found.graph

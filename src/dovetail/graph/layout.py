@@ -32,6 +32,8 @@ from dovetail.ops.region import region_program
 Estimate = Callable[[Program], float]
 """What a program costs, in cycles."""
 _MOST_ESTIMATES = 400
+_LEAST_GAIN = 0.05
+"""Of the regions around an image: less than that an estimate cannot tell."""
 _CONVERTED_CYCLES_PER_BYTE = 0.5
 """An image written in another order once more: as much as reading and writing it from a near cache."""
 
@@ -118,7 +120,7 @@ class _Costs:
                 other = last ^ {value}
                 before = sum(self.region(nodes, last) for nodes in near) + self.converted(field, last)
                 after = sum(self.region(nodes, other) for nodes in near) + self.converted(field, other)
-                if after < before:
+                if after < before * (1 - _LEAST_GAIN):
                     last, cost, changed = other, cost - before + after, True
         return last, cost
 

@@ -9,13 +9,14 @@ from dovetail.graph.clean_up import CleanUp
 from dovetail.graph.common_subexpressions import CommonSubexpressions
 from dovetail.graph.constant_folding import ConstantFolding
 from dovetail.graph.dead_code import DeadCode
+from dovetail.graph.free_moves import FreeMoves
 from dovetail.graph.layout import Layout
 from dovetail.graph.record import Pass, Passed, Record
 from dovetail.ir.graph.bound import BoundGraph
 from dovetail.ir.graph.verify import Operators
 
 PASSES: tuple[Pass, ...] = (DeadCode(), ConstantFolding(), CleanUp(), BatchNormFolding(), CommonSubexpressions())
-FINISH: tuple[Pass, ...] = (Layout(),)
+FINISH: tuple[Pass, ...] = (Layout(), FreeMoves())
 _MOST_ROUNDS = 4
 
 

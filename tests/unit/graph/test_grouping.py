@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from dovetail.graph.free_moves import FreeMoves
 from dovetail.graph.grouping import Region, regions
 from dovetail.ir.evaluate import evaluate as evaluate_program
 from dovetail.ir.graph.bound import BoundGraph
@@ -185,6 +186,25 @@ graph axes(x: f32[4, 8]) -> (y, z)
   z = exp(t)
 """
     assert titles(text) == ["compiled: transpose", "compiled: matmul", "compiled: exp"]
+
+
+def test_a_part_that_two_read_is_read_where_it_lies() -> None:
+    found = bound("""
+graph parts(x: f32[4, 8]) -> (y, z)
+  const w: f32[4, 2, 4]
+  s = slice(x) {starts = (2,), ends = (6,), axes = (1,)}
+  r = reshape(s) {shape = (4, 2, 2)}
+  y = exp(r)
+  z = matmul(r, w)
+""")
+    after, records = FreeMoves()(found, OPERATORS)
+    assert records[0].what == "2 moves made once more, for another reader"
+    types = verify(after.graph, OPERATORS)
+    assert [r.title for r in regions(after.graph, OPERATORS, types)] == [
+        "slice + reshape + exp",
+        "slice + reshape + matmul",
+    ]
+    run_regions(after)
 
 
 def test_a_view_that_joins_axes_is_not_read_through() -> None:
