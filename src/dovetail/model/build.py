@@ -64,12 +64,13 @@ def compile_graph(
     key = None if store is None else model_key(bound, machine, count, limits)
     kept = None if store is None or key is None else find(store, key, limits)
     if kept is not None:
-        return CompiledModel(kept, symbols, store)
+        return CompiledModel(kept, symbols, store, key)
     begun = time.perf_counter()
     made = _finished(bound, Setting(machine, _name(target), count, store), limits, progress, jobs)
     finished = replace(made, beside=tuple(symbols))
     if store is not None and key is not None and time.perf_counter() - begun > WORTH_SECONDS:
         keep(store, key, finished)
+        return CompiledModel(finished, symbols, store, key)
     return CompiledModel(finished, symbols, store)
 
 

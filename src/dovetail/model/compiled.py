@@ -35,8 +35,11 @@ class CompiledModel:
         finished: Finished,
         symbols: Mapping[str, int] | None = None,
         cache: Cache | None = None,
+        kept_as: Mapping[str, str] | None = None,
     ) -> None:
         self.finished = finished
+        self.kept_as = kept_as
+        """The key that it is kept under in the cache on disk, where it is."""
         image = finished.image
         hosts = _host_functions([step.node for step in image.steps if isinstance(step, HostStep)])
         self._native = NativeModel(image, finished.objects, finished.constants, hosts, symbols, cache)

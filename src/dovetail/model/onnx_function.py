@@ -30,14 +30,17 @@ def onnx_function(path: Path, how: Setting) -> OnnxFunction:
         jobs=how.jobs,
         limits=how.limits,
     )
-    return OnnxFunction(Session(read(path, how.limits), compile))
+    model = read(path, how.limits)
+    return OnnxFunction(Session(model, compile), model.beside)
 
 
 class OnnxFunction:
     """An ONNX model as a function. New shapes are compiled when they are first seen; the latest ones are kept."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, beside: tuple[str, ...] = ()) -> None:
         self._session = session
+        self.beside = beside
+        """Files beside the model's that hold data of it."""
         self.inputs = tuple(map(_input, session.inputs))
         self.outputs: tuple[str, ...] = session.outputs
 

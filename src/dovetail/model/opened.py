@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -126,15 +127,21 @@ def open_model(
         return KeptFunction(load(path, limits))
     if path.suffix != ONNX:
         raise ModelError(f"'{printable(path.name)}' is no model file", hint=f"a file called *{ONNX} or *{SUFFIX}")
+    setting = Setting(target, threads, cache, progress, jobs, limits)
+    module = import_module("dovetail.model.remembered")
+    opened: Function = module.remembered(path, setting, partial(_read, path, setting))
+    return opened
+
+
+def _read(path: Path, setting: Setting) -> Function:
     try:
         module = import_module("dovetail.model.onnx_function")
     except ModuleNotFoundError as missing:
         if missing.name != "onnx":
             raise
         raise ModelError("the package 'onnx' is not installed", hint="pip install 'dovetail[onnx]'") from None
-    setting = Setting(target, threads, cache, progress, jobs, limits)
-    opened: Function = module.onnx_function(path, setting)
-    return opened
+    found: Function = module.onnx_function(path, setting)
+    return found
 
 
 def made_up(inputs: Sequence[Input], shapes: Mapping[str, tuple[int, ...]], seed: int = 0) -> dict[str, Array]:

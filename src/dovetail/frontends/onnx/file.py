@@ -47,7 +47,9 @@ def from_proto(
         if key in functions:
             raise ModelError("the model has a function twice", where=str(place.inside("function", function.name)))
         functions[key] = function
-    return validate(OnnxModel(proto.ir_version, opsets, read_graph(proto.graph, reading, place), functions), limits)
+    graph = read_graph(proto.graph, reading, place)
+    beside = () if reading.external is None else tuple(reading.external.files)
+    return validate(OnnxModel(proto.ir_version, opsets, graph, functions, beside), limits)
 
 
 def _parse(content: bytes, name: str, limits: ModelLimits) -> ModelProto:

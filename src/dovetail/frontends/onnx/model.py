@@ -206,6 +206,8 @@ class OnnxModel:
     opsets: Mapping[str, int]
     graph: OnnxGraph
     functions: Mapping[FunctionKey, OnnxFunction] = field(default_factory=dict)
+    beside: tuple[str, ...] = ()
+    """Files beside it that hold data of it."""
 
     @property
     def opset(self) -> int:
