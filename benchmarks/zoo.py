@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.generic]
 Forward = Callable[..., "tuple[torch.Tensor, ...]"]
-RECIPE, SEED, OPSET = 2, 7, 17
+RECIPE, SEED, OPSET = 3, 7, 17
 CLASSES, IMAGE, BERT_TOKENS, GPT2_TOKENS = 1000, (1, 3, 224, 224), 128, 64
 
 
@@ -146,21 +146,27 @@ def _export(module: "torch.nn.Module", tensors: "tuple[torch.Tensor, ...]", name
 
 
 def _draw_weights(module: "torch.nn.Module") -> None:
-    """Weights of convolutions and statistics of batch norms such that values neither vanish nor grow with depth."""
+    """Weights with which values neither vanish nor grow with depth, and nothing is a zero or a one that a compiler
+    could leave out: biases, scales and statistics are those of no particular training, but of some."""
     import torch
 
     for part in module.modules():
         if isinstance(part, torch.nn.Conv2d):
             torch.nn.init.kaiming_normal_(part.weight, nonlinearity="relu")
         if isinstance(part, torch.nn.BatchNorm2d):
-            for tensor, low, high in (
-                (part.weight, 0.5, 1.0),
-                (part.bias, -0.2, 0.2),
-                (part.running_mean, -0.2, 0.2),
-                (part.running_var, 0.8, 1.2),
-            ):
-                assert tensor is not None
-                torch.nn.init.uniform_(tensor, low, high)
+            _draw(part.weight, 0.5, 1.0)
+            _draw(part.running_mean, -0.2, 0.2)
+            _draw(part.running_var, 0.8, 1.2)
+        if isinstance(part, torch.nn.LayerNorm):
+            _draw(part.weight, 0.8, 1.2)
+        _draw(getattr(part, "bias", None), -0.1, 0.1)
+
+
+def _draw(tensor: "torch.Tensor | None", low: float, high: float) -> None:
+    import torch
+
+    if isinstance(tensor, torch.Tensor):
+        torch.nn.init.uniform_(tensor, low, high)
 
 
 def _image(rng: np.random.Generator) -> dict[str, Array]:
