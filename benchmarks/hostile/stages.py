@@ -36,7 +36,10 @@ def imported(path: Path) -> None:
 
 
 def ran(path: Path) -> None:
-    """Read, checked, and run by the meaning of its graphs, on small inputs of zeros."""
+    """Read, checked, and run by the meaning of its graphs, on small inputs of zeros.
+
+    A loop may run as long as the file says: that a run takes long is no defect, that it raises what has no type is one.
+    """
     model = read(path)
     session = Session(model, reference)
     feeds = {value.name: _input(value) for value in session.inputs}
