@@ -138,7 +138,7 @@ def _mapped(path: Path) -> memoryview:
             hint="compile the model again",
         )
     if int.from_bytes(data[56:64], "little") != len(data):
-        raise _damaged(path, f"it has {len(data):,} bytes and should have {int.from_bytes(data[56:64], 'little'):,}")
+        raise _damaged(path, "it is longer or shorter than it says")
     if bytes(data[16:48]) != _digest(data):
         raise _damaged(path, "its digest does not fit its contents")
     return data
