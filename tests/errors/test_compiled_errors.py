@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from dovetail.base.errors import DovetailError
-from dovetail.base.limits import ModelLimits
 from dovetail.ir.graph.bound import BoundGraph
 from dovetail.ir.graph.build import Builder
 from dovetail.model.artefact import load
@@ -56,9 +55,9 @@ def damaged(model: CompiledModel, path: Path, place: int) -> None:
     load(path)
 
 
-def saved(model: CompiledModel, path: Path, limits: ModelLimits | None = None) -> None:
+def saved(model: CompiledModel, path: Path) -> None:
     model.save(path)
-    load(path, limits or ModelLimits())
+    load(path)
 
 
 Case = Callable[[CompiledModel, Path], object]
@@ -77,7 +76,6 @@ CASES: dict[str, Case] = {
     "file-damaged": lambda model, path: damaged(model, path, 100),
     "file-for-another-machine": lambda model, path: saved(changed(model, machine=Machine("z80-none", (), "")), path),
     "file-for-a-better-machine": lambda model, path: saved(changed(model, machine=Machine("", ("flying",), "")), path),
-    "file-of-a-model-too-large": lambda model, path: saved(model, path, ModelLimits(memory_bytes=100)),
     "export-of-steps-on-the-host": lambda model, path: export(
         changed(model, steps=(HostStep("unique", "", (), ()),)), path.with_suffix(".o")
     ),
