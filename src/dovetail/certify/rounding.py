@@ -31,12 +31,18 @@ def rounding_spread(
 
     0 for programs with anything but sums and products: nothing is known about how that passes errors on.
     """
-    if not is_linear(program):
-        return 0.0
+    return widened_spread(program, arrays, sizes, wanted) if is_linear(program) else 0.0
+
+
+def widened_spread(
+    program: Program, arrays: Mapping[str, Array], sizes: Mapping[str, int], wanted: Mapping[str, Array]
+) -> float:
+    """The same for any program: what its roundings change where it stores floats."""
     wide = widened(program)
     given = {t.name: arrays[t.name].astype(t.dtype.numpy) for t in wide.inputs}
     exact = evaluate(wide, given, sizes)
-    return max((spread_of(wanted[t.name], exact[t.name]) for t in program.outputs), default=0.0)
+    floats = [t.name for t in program.outputs if t.dtype.is_float]
+    return max((spread_of(wanted[name], exact[name]) for name in floats), default=0.0)
 
 
 def spread_of(rounded: npt.ArrayLike, exact: npt.ArrayLike) -> float:

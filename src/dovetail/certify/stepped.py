@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dovetail.base.dtypes import DType
-from dovetail.certify.rounding import is_linear, rounding_spread, spread_of
+from dovetail.certify.rounding import is_linear, rounding_spread, spread_of, widened_spread
 from dovetail.ir.evaluate import evaluate
 from dovetail.ir.expr import Apply, Expr, Read, argument_types, statement_type, value_type
 from dovetail.ir.index import Access, variable
@@ -30,9 +30,15 @@ Array = npt.NDArray[np.generic]
 def allowed_spread(
     program: Program, arrays: Mapping[str, Array], sizes: Mapping[str, int], wanted: Mapping[str, Array]
 ) -> float:
-    """What may be allowed, in parts of an output's largest value: for sums in another order, or roundings inside."""
-    spread = rounding_spread if is_linear(program) else stepped_spread
-    return spread(program, arrays, sizes, wanted)
+    """What may be allowed, in parts of an output's largest value: for sums in another order, or roundings inside.
+
+    A recurrence passes roundings on from step to step, and may enlarge them with each.
+    """
+    if is_linear(program):
+        return rounding_spread(program, arrays, sizes, wanted)
+    found = stepped_spread(program, arrays, sizes, wanted)
+    carried = any(statement.seq for statement in program.statements)
+    return max(found, widened_spread(program, arrays, sizes, wanted)) if carried else found
 
 
 def stepped_spread(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dovetail.certify.rounding import is_linear, rounding_spread, widened
-from dovetail.certify.stepped import stepped, stepped_spread
+from dovetail.certify.stepped import allowed_spread, stepped, stepped_spread
 from dovetail.ir.evaluate import evaluate
 from dovetail.ir.fill import fill
 from dovetail.ir.parse import parse
@@ -88,3 +88,16 @@ def test_a_function_without_parts_that_cancel_is_allowed_little_more() -> None:
     program = parse("in x: f32[64] out y: f32[64]\nfor i<64: y[i] = 2.0 * tanh(0.1 * x[i])")
     arrays = fill(program, 1)
     assert stepped_spread(program, arrays, {}, evaluate(program, arrays)) < 1e-5
+
+
+def test_a_recurrence_that_enlarges_roundings_allows_them_and_one_that_forgets_them_does_not() -> None:
+    text = """in x: f32[40,16] in w: f32[16,16] temp u: f32[40,16] out h: f32[41,16]
+    for i<16: h[0,i] = 0
+    seq t<40: for i<16, j<16: u[t,i] += w[i,j] * h[t,j]
+    seq t<40: for i<16: h[t+1,i] = tanh({factor} * u[t,i] + x[t,i])"""
+    found = []
+    for factor in ("1.0", "0.001"):
+        program = parse(text.replace("{factor}", factor))
+        arrays = fill(program, 1)
+        found.append(allowed_spread(program, arrays, {}, evaluate(program, arrays)))
+    assert found[1] < 1e-4 < found[0]
