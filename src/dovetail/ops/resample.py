@@ -10,17 +10,21 @@ from dovetail.ops.text import Grid, axis_of, grid, need_rank, need_shape, summed
 
 
 def upsample(x: Type, *, factors: Ints) -> str:
-    """Every element ``factors[k]`` times over along axis k."""
+    """Every element ``factors[k]`` times over along axis k; neighbours along the last axis are written together."""
     if len(factors) != x.rank or min(factors, default=1) < 1:
         raise OperatorError(f"factors {factors} must be {x.rank} numbers of at least 1")
     g = grid(x.shape)
-    loops, written = [], []
-    for name, extent, factor in zip(g.names, g.extents, factors, strict=True):
+    loops, written, read = [], [], []
+    for dim, (name, extent, factor) in enumerate(zip(g.names, g.extents, factors, strict=True)):
+        if dim == x.rank - 1:
+            loops, written = [*loops, f"{name}<{extent * factor}"], [*written, name]
+            read.append(f"{name} // {factor}")
+            continue
         loops += [f"{name}<{extent}", *([f"r{name}<{factor}"] if factor > 1 else [])]
         written.append(f"{name} * {factor} + r{name}" if factor > 1 else name)
+        read.append(name)
     shape = ", ".join(str(extent * factor) for extent, factor in zip(g.extents, factors, strict=True))
-    over = f"for {', '.join(loops)}: " if loops else ""
-    return text(f"out y: {x.dtype}[{shape}]", f"{over}y[{', '.join(written)}] = x[{g.index}]")
+    return text(f"out y: {x.dtype}[{shape}]", f"for {', '.join(loops)}: y[{', '.join(written)}] = x[{', '.join(read)}]")
 
 
 def pick(x: Type, *places: Type, axes: Ints) -> str:
