@@ -81,6 +81,7 @@ def read(path: Path, limits: ModelLimits = DEFAULT_MODEL_LIMITS) -> Finished:
         raise _damaged(path, str(error)) from error
     _check_machine(path, image.machine)
     total = image.arena_bytes + sum(array.nbytes for array in constants)
+    total += sum(prod(n or 0 for n in p.shape) * p.numpy.itemsize for p in (*image.inputs, *image.outputs))
     if total > limits.memory_bytes:
         what = f"the model takes {total:,} bytes, the limit is {limits.memory_bytes:,}"
         raise LimitError(what, where=printable(str(path)), hint="ModelLimits(memory_bytes=...)")

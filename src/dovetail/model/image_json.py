@@ -18,6 +18,7 @@ from dovetail.runtime.pool import MAX_THREADS
 T = TypeVar("T")
 Json = Mapping[str, object]
 _MOST = 1 << 48
+_MOST_STATUS = 1 << 20
 _ENTRY = re.compile(r"k_[0-9a-f]{16}")
 
 
@@ -97,7 +98,7 @@ class _Known:
             _whole(shared, end),
             _whole(private, end),
             _whole(stride),
-            _whole(status),
+            _whole(status, _MOST_STATUS),
             _several(found["names"], _text),
         )
         units = self._threads if step.parallel else 1

@@ -3,14 +3,16 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
 
-from dovetail.base.errors import LimitError, ModelError, TargetError
+from dovetail.base.errors import DovetailError, LimitError, ModelError, TargetError
 from dovetail.base.limits import ModelLimits
 from dovetail.model import container
 from dovetail.model.artefact import load
@@ -131,6 +133,33 @@ def test_lies_in_the_description_are_found(path: Path, lie: str) -> None:
     rewritten(path, LIES[lie])
     with pytest.raises(ModelError, match="no compiled model, or a damaged one"):
         load(path)
+
+
+def places(value: object, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Every place in JSON."""
+    yield path
+    rows = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in rows:
+        yield from places(inner, (*path, key))
+
+
+def test_a_description_changed_at_any_place_is_refused_or_still_a_model(path: Path) -> None:
+    whole, random = path.read_bytes(), Random(7)
+    for _ in range(300):
+        path.write_bytes(whole)
+
+        def change(head: dict[str, Any]) -> None:
+            *way, last = random.choice([p for p in places(head) if p])
+            inside: Any = head
+            for key in way:
+                inside = inside[key]
+            inside[last] = random.choice(
+                [None, -1, 0, 1, 1 << 31, 1 << 62, 1.5, "", "k_0123456789abcdef", [], {}, True]
+            )
+
+        rewritten(path, change)
+        with suppress(DovetailError):
+            load(path)
 
 
 def test_another_format_and_another_machine_are_named(path: Path) -> None:
