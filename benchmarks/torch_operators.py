@@ -1,6 +1,6 @@
 """``torch.compile(op, backend="dovetail")`` on PyTorch's own samples of its operators, against PyTorch itself.
 
-    python -m benchmarks.torch_operators [--only exp,softmax] [--samples 8] [--part 0/2]
+    python -m benchmarks.torch_operators [--only exp,softmax] [--samples 8] [--dtype float32] [--part 0/2]
 
 An operator counts as compiled when every sample ran in one graph, without PyTorch and without a host function, and
 something was compiled at all. The last line reads ``operators=… without_fallback=… mismatched=… n=…``.
@@ -76,7 +76,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     warnings.filterwarnings("ignore")
     torch.set_grad_enabled(False)
     found = []
-    for outcome in outcomes(_chosen(options), options.samples):
+    dtype = getattr(torch, options.dtype)
+    for outcome in outcomes(_chosen(options, dtype), options.samples, dtype):
         found.append(outcome)
         print(outcome, flush=True)
     compiled = sum(outcome.without_fallback for outcome in found)
@@ -86,28 +87,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if wrong else 0
 
 
-def operators() -> Iterator[OpInfo]:
-    """Those with samples in float32 on a processor."""
-    return (op for op in op_db if torch.float32 in op.supported_dtypes("cpu"))
+def operators(dtype: torch.dtype = torch.float32) -> Iterator[OpInfo]:
+    """Those with samples of ``dtype`` on a processor."""
+    return (op for op in op_db if dtype in op.supported_dtypes("cpu"))
 
 
 def name_of(op: OpInfo) -> str:
     return f"{op.name}.{op.variant_test_name}" if op.variant_test_name else str(op.name)
 
 
-def outcomes(ops: Iterable[OpInfo], most: int = SAMPLES) -> Iterator[Outcome]:
+def outcomes(ops: Iterable[OpInfo], most: int = SAMPLES, dtype: torch.dtype = torch.float32) -> Iterator[Outcome]:
     """What becomes of each, one after the other."""
     for op in ops:
         outcome = Outcome(name_of(op))
-        for sample in _samples(op, most, outcome):
+        for sample in _samples(op, most, dtype, outcome):
             _try(op, sample, outcome)
         yield outcome
 
 
-def _samples(op: OpInfo, most: int, outcome: Outcome) -> list[SampleInput]:
+def _samples(op: OpInfo, most: int, dtype: torch.dtype, outcome: Outcome) -> list[SampleInput]:
     torch.manual_seed(0)
     try:
-        return [sample for _, sample in zip(range(most), op.sample_inputs("cpu", torch.float32), strict=False)]
+        return [sample for _, sample in zip(range(most), op.sample_inputs("cpu", dtype), strict=False)]
     except _FAILURES as error:
         outcome.fallbacks.append(f"no samples: {_first_line(error)}")
         return []
@@ -157,10 +158,10 @@ def _first_line(error: BaseException) -> str:
     return f"{type(inner).__name__}: {next(iter(str(inner).strip().splitlines()), '')}"
 
 
-def _chosen(options: argparse.Namespace) -> list[OpInfo]:
+def _chosen(options: argparse.Namespace, dtype: torch.dtype) -> list[OpInfo]:
     only = frozenset(options.only.split(",")) if options.only else None
     part, parts = map(int, options.part.split("/"))
-    chosen = [op for op in operators() if only is None or name_of(op) in only or op.name in only]
+    chosen = [op for op in operators(dtype) if only is None or name_of(op) in only or op.name in only]
     return chosen[part::parts]
 
 
@@ -168,6 +169,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="PyTorch's operators through torch.compile")
     parser.add_argument("--only", default="", help="names, with commas between them")
     parser.add_argument("--samples", type=int, default=SAMPLES)
+    parser.add_argument("--dtype", default="float32", help="element type of the samples")
     parser.add_argument("--part", default="0/1", help="every so many of the operators: 0/4, 1/4, ...")
     return parser.parse_args(arguments)
 

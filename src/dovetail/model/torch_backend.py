@@ -56,10 +56,18 @@ def reports() -> tuple[TorchReport, ...]:
 
 
 def _inference(module: GraphModule, inputs: Sequence[object], settings: Settings, constants: bool) -> Compiled:
+    fixed = _unwritten_state() if constants else ()
+    return _boxed(TorchFunction(module, fixed, settings, _reports.append))
+
+
+def _unwritten_state() -> tuple[int, ...]:
+    """Which inputs are parameters and buffers that the graph does not write, as AOTAutograd has found."""
     traced = TracingContext.try_get()
     metadata = None if traced is None else traced.fw_metadata
-    fixed = metadata.static_input_indices if constants and metadata is not None else ()
-    return _boxed(TorchFunction(module, fixed, settings, _reports.append))
+    if metadata is None:
+        return ()
+    written = frozenset(metadata.mutated_inp_runtime_indices)
+    return tuple(place for place in metadata.static_input_indices if place not in written)
 
 
 def _training(module: GraphModule, inputs: Sequence[object], settings: Settings) -> Compiled:

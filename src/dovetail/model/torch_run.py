@@ -43,14 +43,18 @@ class TorchReport:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Compiled:
-    part: OwnPart
+    """A part of ours without its graph, whose constants the model has packed."""
+
     model: CompiledModel
+    inputs: tuple[Node, ...]
+    outputs: tuple[Node, ...]
+    sources: tuple[int, ...]
 
     def run(self, values: dict[Node, object]) -> None:
-        arrays = [array_of(_tensor(values[node])) for node in self.part.inputs]
+        arrays = [array_of(_tensor(values[node])) for node in self.inputs]
         made = [tensor_of(array) for array in self.model(*arrays)]
         taken: set[int] = set()
-        for node, source in zip(self.part.outputs, self.part.sources, strict=True):
+        for node, source in zip(self.outputs, self.sources, strict=True):
             tensor = made[source].clone() if source in taken else made[source]
             taken.add(source)
             values[node] = _laid_out(tensor, node.meta["val"])
@@ -70,28 +74,38 @@ class TorchRun:
     """Call it with the tensors of the graph's placeholders; it returns the list of the graph's outputs."""
 
     def __init__(self, graph: torch.fx.Graph, constants: Mapping[Node, torch.Tensor], settings: Settings) -> None:
-        self._parts: Partition = partition(graph, constants)
-        fallbacks = self._parts.fallbacks
+        parts = partition(graph, constants)
+        fallbacks = parts.fallbacks
         if settings.strict and fallbacks:
             first = fallbacks[0]
             raise UnsupportedError(first.operator, first.reason, hint="strict=False runs it in PyTorch")
-        self._steps = [_step(part, settings) for part in self._parts.parts]
+        self._inputs, self._outputs = parts.inputs, parts.outputs
+        self._known = _needed(parts)
+        self._steps = [_step(part, settings) for part in parts.parts]
         models = tuple(step.model.report for step in self._steps if isinstance(step, _Compiled))
         self.report = TorchReport(models, fallbacks)
 
     def __call__(self, inputs: Sequence[object]) -> list[object]:
-        values: dict[Node, object] = dict(self._parts.known)
-        values.update(zip(self._parts.inputs, inputs, strict=True))
+        values = dict(self._known)
+        values.update(zip(self._inputs, inputs, strict=True))
         for step in self._steps:
             step.run(values)
-        return [self._output(item, values) for item in self._parts.outputs]
+        return [self._output(item, values) for item in self._outputs]
 
     def _output(self, item: object, values: Mapping[Node, object]) -> object:
         if not isinstance(item, Node):
             return item
         found = values[item]
-        is_constant = item in self._parts.known and item.op != "placeholder"
-        return found.clone() if is_constant and isinstance(found, torch.Tensor) else found
+        return found.clone() if item in self._known and isinstance(found, torch.Tensor) else found
+
+
+def _needed(parts: Partition) -> dict[Node, object]:
+    """Known values that PyTorch's parts and the caller need; those of placeholders are handed in."""
+    read = {leaf for leaf in parts.outputs if isinstance(leaf, Node)}
+    for part in parts.parts:
+        if isinstance(part, TorchPart):
+            read.update(operand for node in part.nodes for operand in node.all_input_nodes)
+    return {node: value for node, value in parts.known.items() if node in read and node.op != "placeholder"}
 
 
 def _step(part: OwnPart | TorchPart, settings: Settings) -> _Compiled | _Eager:
@@ -99,7 +113,7 @@ def _step(part: OwnPart | TorchPart, settings: Settings) -> _Compiled | _Eager:
         return _Eager(part)
     how = settings
     model = compile_graph(part.bound, how.target, how.threads, cache=how.cache, jobs=how.jobs)
-    return _Compiled(part, model)
+    return _Compiled(model, part.inputs, part.outputs, part.sources)
 
 
 def _tensor(value: object) -> torch.Tensor:
