@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from dovetail.base.words import printable
 from dovetail.frontends.onnx.convert.attributes import title
-from dovetail.frontends.onnx.specialise import Stage
+from dovetail.frontends.onnx.stage import Stage
 
 
 @dataclass(frozen=True, slots=True)

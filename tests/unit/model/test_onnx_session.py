@@ -54,6 +54,14 @@ def test_another_value_of_a_guarded_input_is_another_specialisation() -> None:
     assert count.made == 2
 
 
+def test_a_guarded_array_that_is_changed_in_place_is_seen() -> None:
+    model = session("g (float[6] x, int64[2] s) => (float[a, b] y) { r = Reshape(x, s)  y = Neg(r) }")
+    x, shape = np.arange(6, dtype=np.float32), np.array([2, 3])
+    model.run({"x": x, "s": shape})
+    shape[:] = [3, 2]
+    np.testing.assert_array_equal(model.run({"x": x, "s": shape})["y"], -x.reshape(3, 2))
+
+
 def test_no_more_specialisations_are_kept_than_allowed() -> None:
     count = Counting()
     model = session("g (float[n] x) => (float[n] y) { y = Neg(x) }", count, most_stages=2)

@@ -11,7 +11,8 @@ from dovetail.frontends.onnx.entries import HostValue
 from dovetail.frontends.onnx.file import from_proto
 from dovetail.frontends.onnx.inline import Names, Work
 from dovetail.frontends.onnx.model import OnnxModel
-from dovetail.frontends.onnx.specialise import Stage, specialise
+from dovetail.frontends.onnx.specialise import specialise
+from dovetail.frontends.onnx.stage import Stage
 
 HEAD = '<ir_version: 10, opset_import: ["": 21, "own": 1]>'
 

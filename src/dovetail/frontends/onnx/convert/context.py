@@ -157,7 +157,7 @@ class Context:
         name = self._builder.input(f"x{len(self._inputs)}", Type(dtype, tuple(map(number, shape))))
         self._inputs.append(name)
         if array is not None and array.size <= LARGEST_GUARD:
-            self._seen[name] = array
+            self._seen[name] = array.copy()
         return name
 
     def step(self) -> Context:
