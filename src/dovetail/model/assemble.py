@@ -129,7 +129,9 @@ class _Assembly:
         values = [name for name in self.made if name in seen and name not in self.outputs]
         homes = self._homes(values, last)
         own = [name for name in values if homes[name] == name]
-        ends = {home: max(last[name] for name in values if homes[name] == home) for home in own}
+        ends = dict.fromkeys(own, 0)
+        for name in values:
+            ends[homes[name]] = max(ends[homes[name]], last[name])
         buffers = [Lifetime(_bytes(self.types[name]), self.made[name], ends[name]) for name in own]
         buffers += [Lifetime(length, n, n) for n, piece in enumerate(self.steps) for length in self._work(piece)]
         offsets, total = lay_out(buffers)

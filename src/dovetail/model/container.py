@@ -18,12 +18,12 @@ import json
 import mmap
 import os
 import stat
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from math import prod
 from pathlib import Path
+from secrets import token_hex
 from typing import IO
 
 import numpy as np
@@ -55,13 +55,13 @@ _DIGEST_THREADS = 4
 
 def write(finished: Finished, path: Path) -> None:
     """All of the file, or nothing."""
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
+    part = path.with_name(f".{token_hex(8)}.tmp")
     try:
-        with os.fdopen(descriptor, "w+b") as file:
+        with part.open("x+b") as file:
             _write(finished, file)
-        Path(name).replace(path)
+        part.replace(path)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        part.unlink(missing_ok=True)
         raise
 
 

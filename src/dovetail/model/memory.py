@@ -32,15 +32,19 @@ def lay_out(buffers: Sequence[Lifetime]) -> tuple[tuple[int, ...], int]:
     """
     offsets = [0] * len(buffers)
     order = sorted(range(len(buffers)), key=lambda n: (-buffers[n].bytes, buffers[n].first, n))
-    placed: list[int] = []
+    living: dict[int, list[int]] = {}
+    """What has been placed, by the steps at which it is alive."""
     total = 0
     for number in order:
         mine = buffers[number]
         if not mine.bytes:
             continue
-        taken = sorted((offsets[n], _padded(buffers[n].bytes)) for n in placed if buffers[n].meets(mine))
+        steps = range(mine.first, mine.last + 1)
+        met = {n for step in steps for n in living.get(step, ())}
+        taken = sorted((offsets[n], _padded(buffers[n].bytes)) for n in met)
         offsets[number] = _smallest_gap(taken, _padded(mine.bytes))
-        placed.append(number)
+        for step in steps:
+            living.setdefault(step, []).append(number)
         total = max(total, offsets[number] + _padded(mine.bytes))
     return tuple(offsets), total
 

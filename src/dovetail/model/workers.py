@@ -15,6 +15,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import IO
 
@@ -110,7 +111,7 @@ class _Process:
         self._words: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  # closed by ``close``
         command = [sys.executable, "-P", "-m", "dovetail.model.worker"]
         pipe = subprocess.PIPE
-        self._child = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=self._words)
+        self._child = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=self._words, env=_environment())
         hello = {
             "target": setting.name,
             "digest": setting.target.digest,
@@ -159,6 +160,13 @@ class _Process:
             why=last or None,
             hint="jobs=1 compiles in this process; a status of -9 often means that memory ran out",
         )
+
+
+def _environment() -> dict[str, str]:
+    """This process's, where the package that runs here is found first."""
+    here = str(Path(__file__).parents[2])
+    before = os.environ.get("PYTHONPATH", "")
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (here, before)))}
 
 
 def _error(name: str, parts: Sequence[str | None]) -> DovetailError:

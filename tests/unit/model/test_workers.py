@@ -14,6 +14,7 @@ from dovetail.model import workers
 from dovetail.model.workers import Setting, compiled_parts
 from dovetail.targets.load import load_target
 
+Child = subprocess.Popen[bytes]
 PROGRAMS = {
     f"relu {n}": parse(f"in a0: f32[{n}]  out a1: f32[{n}]\nfor i<{n}: a1[i] = max(a0[i], 0)") for n in range(8, 12)
 }
@@ -48,8 +49,8 @@ def test_a_process_that_dies_is_an_error_and_all_end(setting: Setting, monkeypat
     started = []
     start = subprocess.Popen
 
-    def watched(command: list[str], stdin: int, stdout: int, stderr: IO[bytes]) -> subprocess.Popen[bytes]:
-        child = start(command, stdin=stdin, stdout=stdout, stderr=stderr)
+    def watched(command: list[str], stdin: int, stdout: int, stderr: IO[bytes], env: dict[str, str]) -> Child:
+        child = start(command, stdin=stdin, stdout=stdout, stderr=stderr, env=env)
         started.append(child)
         os.kill(child.pid, signal.SIGKILL)
         return child
