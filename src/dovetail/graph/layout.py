@@ -31,7 +31,7 @@ from dovetail.ops.region import region_program
 
 Estimate = Callable[[Program], float]
 """What a program costs, in cycles."""
-_MOST_ESTIMATES = 400
+_MOST_ESTIMATES, _MOST_ROUNDS = 400, 8
 _LEAST_GAIN = 0.05
 """Of the regions around an image: less than that an estimate cannot tell."""
 _CONVERTED_CYCLES_PER_BYTE = 0.5
@@ -112,16 +112,17 @@ class _Costs:
 
     def improved(self, field: Field, last: set[str], cost: float) -> tuple[set[str], float]:
         """One image after the other changed where that makes its maker and readers cheaper, until none does."""
-        changed = True
-        while changed and self.left > 0:
+        for _ in range(_MOST_ROUNDS):
             changed = False
             for value in field.images:
                 near = [nodes for nodes in field.regions if _touches(nodes, value)]
                 other = last ^ {value}
                 before = sum(self.region(nodes, last) for nodes in near) + self.converted(field, last)
                 after = sum(self.region(nodes, other) for nodes in near) + self.converted(field, other)
-                if after < before * (1 - _LEAST_GAIN):
+                if before - after > _LEAST_GAIN * abs(before):
                     last, cost, changed = other, cost - before + after, True
+            if not changed or self.left <= 0:
+                break
         return last, cost
 
     def converted(self, field: Field, last: set[str]) -> float:

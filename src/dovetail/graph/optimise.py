@@ -10,12 +10,20 @@ from dovetail.graph.common_subexpressions import CommonSubexpressions
 from dovetail.graph.constant_folding import ConstantFolding
 from dovetail.graph.dead_code import DeadCode
 from dovetail.graph.free_moves import FreeMoves
+from dovetail.graph.joined_products import JoinedProducts
 from dovetail.graph.layout import Layout
 from dovetail.graph.record import Pass, Passed, Record
 from dovetail.ir.graph.bound import BoundGraph
 from dovetail.ir.graph.verify import Operators
 
-PASSES: tuple[Pass, ...] = (DeadCode(), ConstantFolding(), CleanUp(), BatchNormFolding(), CommonSubexpressions())
+PASSES: tuple[Pass, ...] = (
+    DeadCode(),
+    ConstantFolding(),
+    CleanUp(),
+    BatchNormFolding(),
+    CommonSubexpressions(),
+    JoinedProducts(),
+)
 FINISH: tuple[Pass, ...] = (Layout(), FreeMoves())
 _MOST_ROUNDS = 4
 
