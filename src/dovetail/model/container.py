@@ -122,12 +122,15 @@ def _write(finished: Finished, file: IO[bytes]) -> None:
 def _mapped(path: Path) -> memoryview:
     """The file's bytes, of the right format, length and digest."""
     try:
-        with path.open("rb") as file:
-            found = os.fstat(file.fileno())
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+        try:
+            found = os.fstat(descriptor)
             if not stat.S_ISREG(found.st_mode) or found.st_size < _HEAD_BYTES:
                 raise _damaged(path, "it is too short, or no regular file")
-            data = memoryview(mmap.mmap(file.fileno(), 0, _MAP_FLAGS, mmap.PROT_READ))
-    except OSError as error:
+            data = memoryview(mmap.mmap(descriptor, 0, _MAP_FLAGS, mmap.PROT_READ))
+        finally:
+            os.close(descriptor)
+    except (OSError, ValueError) as error:
         raise ModelError(f"'{printable(str(path))}' cannot be read", why=str(error)) from error
     magic, number = bytes(data[: len(_MAGIC)]), int.from_bytes(data[len(_MAGIC) : 16], "little")
     if magic != _MAGIC:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import time
 from collections.abc import Callable, Mapping
 from hashlib import file_digest
@@ -51,23 +52,29 @@ def remembered(path: Path, how: Setting, read: Callable[[], Reading]) -> Functio
     store = open_cache() if how.cache else None
     if store is None or store.refusal is not None or target.llvm is None:
         return read()
-    try:
-        digest = _digest(path, store)
-    except OSError:
+    digest = _digest(path, store)
+    if digest is None:
         return read()
     threads = str(thread_count(how.threads, target))
     key = {**target_key(target), "file": digest, "threads": threads, "limits": repr(how.limits)}
     return RememberedFunction(_Memory(store, key, target, how.limits), read)
 
 
-def _digest(path: Path, store: Cache) -> str:
-    """SHA-256 of a file; of one that has not been touched since, as the cache says.
+def _digest(path: Path, store: Cache) -> str | None:
+    """SHA-256 of a file; of one that has not been touched since, as the cache says. None for what is no file.
 
     The system notes the time of every change and lets nobody set it back; what has changed within the last seconds
     might change again within one tick of its clock, and is not noted.
     """
-    with path.open("rb") as file:
-        found = os.fstat(file.fileno())
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    except (OSError, ValueError):
+        return None
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode):
+        os.close(descriptor)
+        return None
+    with os.fdopen(descriptor, "rb") as file:
         parts = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
         key = {"state": " ".join(map(str, parts))}
         settled = time.time_ns() - found.st_ctime_ns > _SETTLED_NS
@@ -75,7 +82,7 @@ def _digest(path: Path, store: Cache) -> str:
         if known is not None:
             return known.decode()
         digest = file_digest(file, "sha256").hexdigest()
-        if settled and os.fstat(file.fileno()) == found:
+        if settled and os.fstat(descriptor) == found:
             store.put("digest", key, digest.encode())
         return digest
 

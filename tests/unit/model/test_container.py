@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -89,8 +90,9 @@ def test_a_file_that_ends_early_is_refused(path: Path, length: int) -> None:
         load(path)
 
 
-def test_a_folder_and_what_is_not_there_are_refused(tmp_path: Path) -> None:
-    for missing in (tmp_path, tmp_path / "nothing\n"):
+def test_folders_pipes_and_what_is_not_there_are_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for missing in (tmp_path, tmp_path / "nothing\n", tmp_path / "pipe", Path("/dev/zero"), tmp_path / "nul\0"):
         with pytest.raises(ModelError):
             load(missing)
 

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
+from dovetail.base.errors import ModelError
 from dovetail.model import opened, remembered
 from dovetail.model.opened import open_model
 
@@ -103,6 +105,13 @@ def test_a_model_with_data_beside_its_file_is_read_each_time(tmp_path: Path) -> 
     (tmp_path / "data.bin").unlink()
     expected = written(path, addend=3, beside=True)
     assert equal(open_model(path)(X)[0], expected)
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+def test_pipes_and_folders_are_refused_at_once(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    make(tmp_path / "m.onnx")
+    with pytest.raises(ModelError):
+        open_model(tmp_path / "m.onnx")
 
 
 def test_a_damaged_memory_is_none(tmp_path: Path) -> None:
