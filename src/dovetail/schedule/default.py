@@ -192,12 +192,16 @@ class _Planner(PointwisePlanner):
         return node[0]
 
     def is_stream(self, facts: Facts, read: int, order: Order) -> bool:
-        """Whether a read passes once, or almost, and is too much for the caches of one unit."""
+        """Whether a read passes once, or almost, or block by block, and is too much for the caches of one unit."""
         use = facts.reads[read]
         elements = prod(facts.extents[n] for n in use.strides if n in facts.extents)
+        if elements * use.bytes <= sum(self.machine.caches[:2]):
+            return False
+        fixed = [not use.stride(loop) for loop, _, _ in order.outer]
+        if any(fixed) and fixed.index(True) > 0:
+            return True
         steps = {loop: step for loop, step, _ in order.outer if not use.stride(loop)}
-        again = prod(ceil(facts.extents[loop] / step) for loop, step in steps.items())
-        return again <= 2 and elements * use.bytes > sum(self.machine.caches[:2])
+        return prod(ceil(facts.extents[loop] / step) for loop, step in steps.items()) <= 2
 
     def is_read_elsewhere(self, facts: Facts, tensor: str) -> bool:
         """Whether another statement reads the tensor: a copy for the whole kernel would have to serve both."""

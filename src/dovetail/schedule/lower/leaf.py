@@ -22,18 +22,16 @@ from dovetail.ir.expr import (
 )
 from dovetail.ir.index import ZERO, Access, Condition, Index, constant, variable
 from dovetail.ir.interval import floor_divide, modulo, simplify
-from dovetail.ir.nest import Buffer, Call, Cell, Fetch, Node, Number, Operand, Place, Value, When
+from dovetail.ir.nest import Buffer, Call, Cell, Node, Number, Operand, Place, Value, When
 from dovetail.ir.plan import Leaf
 from dovetail.ir.primitives import PRIMITIVES
 from dovetail.ir.program import Combine, Statement
 from dovetail.schedule.lanes import moved_type
+from dovetail.schedule.lower.fetches import fetches
 from dovetail.schedule.lower.point import Here, open_conditions
 from dovetail.schedule.lower.state import InMemory, InRegisters, Span, State, Workshop, alloc, points
-from dovetail.schedule.machine import LINE_BYTES
 from dovetail.schedule.repertoire import Entry
 
-AHEAD_BYTES = 1536
-"""How far ahead of its use a stream is asked for."""
 LANE = "%lane"
 """The position inside a vector, while an address is being worked out."""
 LANE_INDEX = variable(LANE)
@@ -366,18 +364,10 @@ class _Builder:
             entry = self.need("load", dtype.name, 1, False, False)
             return self.call(entry.instruction.name, entry.sources, out, [place])
         live = () if self.padded(access) and stride == ONE_APART else self.live
-        self.fetch_ahead(access, place, dtype)
-        return self.vector_move("load", dtype, place, stride, live, out)
-
-    def fetch_ahead(self, access: Access, place: Place, dtype: DType) -> None:
-        """Ask for what a stream of panels will bring some steps later, once for each line."""
         held = self.state.held.get(access.tensor)
-        if not isinstance(held, InMemory) or not held.fetched or len(place.indices) < 2:
-            return
-        row, last = held.digits[-1].modulus * dtype.bytes, place.indices[-1]
-        if row and last.is_constant and last.const * dtype.bytes % LINE_BYTES == 0:
-            ahead = place.indices[-2] + max(1, AHEAD_BYTES // row)
-            self.nodes.append(Fetch(Place(place.buffer, (*place.indices[:-2], ahead, last))))
+        if isinstance(held, InMemory) and held.fetched:
+            self.nodes += fetches(self.state, self.leaf.statement, access, held, place, dtype)
+        return self.vector_move("load", dtype, place, stride, live, out)
 
     def padded(self, access: Access) -> bool:
         """Panels of whole vectors, whose last one is as long as the others."""

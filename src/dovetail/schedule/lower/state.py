@@ -67,6 +67,22 @@ class InMemory:
 Held = InRegisters | InMemory
 
 
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One round of a tile around a statement: ``start`` iterations into the ``extent`` that ``loop`` has from ``begin``
+    on."""
+
+    loop: str
+    begin: Index
+    start: Index
+    step: int
+    extent: int
+
+    @property
+    def rounds(self) -> int:
+        return -(-self.extent // self.step)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Join:
     """Partial results of ``tensor`` that become ``whole`` once the statement of ``leaf`` has run in ``body``.
@@ -95,6 +111,8 @@ class State:
     late: Mapping[int, tuple[Condition, ...]] = field(default_factory=dict)
     """Per statement: true in the last round of tiles around it that it does not take part in."""
 
+    turns: Mapping[int, tuple[Turn, ...]] = field(default_factory=dict)
+    """Per statement: the rounds it is in, outermost first; of tiles over a known number of iterations."""
     copies: int = 1
     """How often what is here stands in the code, since loops around it were taken apart."""
 

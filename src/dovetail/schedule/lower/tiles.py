@@ -21,7 +21,7 @@ from dovetail.schedule.lower.leaf import unrolled
 from dovetail.schedule.lower.legality import holds_in, leaves
 from dovetail.schedule.lower.point import lanes_always
 from dovetail.schedule.lower.shared_loads import share_loads
-from dovetail.schedule.lower.state import Pair, Span, State, Workshop
+from dovetail.schedule.lower.state import Pair, Span, State, Turn, Workshop
 from dovetail.schedule.lower.tile_call import lower_tile_call
 from dovetail.targets.model import MemoryKind
 
@@ -317,7 +317,12 @@ def _inside(shop: Workshop, tile: Tile, state: State, now: _Round) -> tuple[Node
         for leaf in leaves(tile.body):
             if leaf.statement not in covered:
                 late[leaf.statement] = (*late.get(leaf.statement, ()), *now.last)
-    inner = replace(state.with_spans(changed), first=first, late=late)
+    turns = dict(state.turns)
+    for s, loop in tile.loops:
+        span = state.spans[s, loop]
+        if span.size is not None:
+            turns[s] = (*turns.get(s, ()), Turn(loop, span.base, now.start, tile.step, span.size))
+    inner = replace(state.with_spans(changed), first=first, late=late, turns=turns)
     return enter_holds(shop, tile.holds, tile.body, inner, lower_nodes)
 
 
