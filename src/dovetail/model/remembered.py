@@ -52,7 +52,7 @@ def remembered(path: Path, how: Setting, read: Callable[[], Reading]) -> Functio
     store = open_cache() if how.cache else None
     if store is None or store.refusal is not None or target.llvm is None:
         return read()
-    digest = _digest(path, store)
+    digest = _digest(path, store, how.limits.file_bytes)
     if digest is None:
         return read()
     threads = str(thread_count(how.threads, target))
@@ -60,8 +60,8 @@ def remembered(path: Path, how: Setting, read: Callable[[], Reading]) -> Functio
     return RememberedFunction(_Memory(store, key, target, how.limits), read)
 
 
-def _digest(path: Path, store: Cache) -> str | None:
-    """SHA-256 of a file; of one that has not been touched since, as the cache says. None for what is no file.
+def _digest(path: Path, store: Cache, most_bytes: int) -> str | None:
+    """SHA-256 of a file; of one that has not been touched since, as the cache says. None for no file, or one too large.
 
     The system notes the time of every change and lets nobody set it back; what has changed within the last seconds
     might change again within one tick of its clock, and is not noted.
@@ -71,7 +71,7 @@ def _digest(path: Path, store: Cache) -> str | None:
     except (OSError, ValueError):
         return None
     found = os.fstat(descriptor)
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(found.st_mode) or found.st_size > most_bytes:
         os.close(descriptor)
         return None
     with os.fdopen(descriptor, "rb") as file:
