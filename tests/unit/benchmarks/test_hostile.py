@@ -45,8 +45,15 @@ def _typed(path: Path) -> None:
     raise ModelError("no")
 
 
+class RawError(ModelError):
+    """One that shows what a file says as it is."""
+
+    def __str__(self) -> str:
+        return "no node 'a\x1b[2Jb'"
+
+
 def _raw(path: Path) -> None:
-    raise ModelError("no node 'a\x1b[2Jb'")
+    raise RawError("no node")
 
 
 def _untyped(path: Path) -> None:
