@@ -20,12 +20,17 @@ import numpy.typing as npt
 
 from dovetail.base.dtypes import DType
 from dovetail.certify.rounding import is_linear, rounding_spread, spread_of, widened_spread
+from dovetail.compare import INEXACT
 from dovetail.ir.evaluate import evaluate
 from dovetail.ir.expr import Apply, Expr, Literal, Read, argument_types, statement_type, value_type
 from dovetail.ir.index import Access, variable
 from dovetail.ir.program import Combine, Program, Role, Statement, Tensor
 
 Array = npt.NDArray[np.generic]
+ELEMENTARY = INEXACT - {"div", "sqrt"}
+"""Functions that instructions compute with an error of their own; quotients and roots are rounded exactly."""
+ULPS = 8
+"""More than target files state for any of them."""
 EXACT = frozenset({"add", "sub", "mul", "div", "neg", "abs", "max", "min", "select", "floor", "ceil", "round", "sqrt"})
 """Rounded once by code as by the reference, or not at all."""
 
@@ -90,7 +95,9 @@ class _Steps:
             args.append(self.stored(statement, inner, found) if isinstance(inner, Apply) and found.is_float else inner)
         return Apply(e.function, tuple(args))
 
-    def stored(self, statement: Statement, value: Expr, dtype: DType) -> Read:
+    def stored(self, statement: Statement, value: Apply, dtype: DType) -> Read:
+        if self.off and value.function in ELEMENTARY:
+            value = Apply("mul", (value, Literal(1 + self.off)))
         name = f"s{len(self.temps)}"
         while any(t.name == name for t in self.program.tensors):
             name = f"{name}_"

@@ -96,7 +96,7 @@ def test_a_function_may_be_one_unit_off_and_what_is_left_of_it_with_it() -> None
 def test_a_function_without_parts_that_cancel_is_allowed_little_more() -> None:
     program = parse("in x: f32[64] out y: f32[64]\nfor i<64: y[i] = 2.0 * tanh(0.1 * x[i])")
     arrays = fill(program, 1)
-    assert stepped_spread(program, arrays, {}, evaluate(program, arrays)) < 1e-5
+    assert stepped_spread(program, arrays, {}, evaluate(program, arrays)) < 2e-5  # 16 times 8 ulps
 
 
 def test_a_recurrence_that_enlarges_roundings_allows_them_and_one_that_forgets_them_does_not() -> None:
