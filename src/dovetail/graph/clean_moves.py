@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 
 from dovetail.graph.clean_rule import CleanRule, Values, numbers, reshaped, retyped, settings
@@ -35,6 +37,30 @@ def _reshape(sheet: Sheet, node: Node) -> str | None:
     if shape is None or 0 in shape or (source == x and node.op == "reshape" and node.attribute("shape") == shape):
         return None
     return reshaped(sheet, source, sheet.types[y])
+
+
+def _split_part(sheet: Sheet, node: Node) -> str | None:
+    """An axis of a slice that is split: the whole is split, and the slice takes whole blocks of it."""
+    made = sheet.made_by(node.operands[0], "slice")
+    cut, new = None if made is None else _cut(sheet, made), sheet.shape(node.results[0])
+    if made is None or cut is None or new is None or 0 in new:
+        return None
+    (x,) = made.operands
+    whole = sheet.shape(x)
+    assert whole is not None, "it was cut"
+    axes = [axis for axis, extent in enumerate(whole) if cut[axis] != range(extent)]
+    if len(axes) != 1 or cut[axes[0]].step != 1:
+        return None
+    at, part = axes[0], cut[axes[0]]
+    behind = len(whole) - at - 1
+    inner = new[at + 1 : len(new) - behind]
+    block = prod(inner)
+    same = new[:at] == whole[:at] and new[len(new) - behind :] == whole[at + 1 :] and new[at] * block == len(part)
+    if len(new) <= len(whole) or not same or part.start % block or whole[at] % block:
+        return None
+    view = sheet.add("reshape", x, shape=(*whole[:at], whole[at] // block, *inner, *whole[at + 1 :]))
+    first = part.start // block
+    return sheet.add("slice", view, starts=(first,), ends=(first + new[at],), axes=(at,))
 
 
 def _perm(sheet: Sheet, node: Node) -> tuple[int, ...]:
@@ -222,6 +248,7 @@ MOVES = (
     CleanRule(
         "transpose", ("transpose",), _transpose, "two changes of axes are one, and one that changes nothing none"
     ),
+    CleanRule("split-part", ("reshape",), _split_part, "a view of the whole, of which a part is read where it lies"),
     CleanRule("expand", ("expand",), _expand, "two are one"),
     CleanRule("of-expanded", _BROADCAST, _of_expanded, "the operator stretches axes of one element by itself"),
     CleanRule("split", ("split",), _split, "who reads a part reads it where it lies"),

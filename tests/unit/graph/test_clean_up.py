@@ -64,6 +64,16 @@ CASES: dict[str, tuple[str, dict[str, Array], str]] = {
         {},
         "slice slice add",
     ),
+    "a part that is split": (
+        ROWS + "  a = slice(x) {starts = (4,), ends = (8,), axes = (2,)}\n  b = reshape(a) {shape = (2, 3, 2, 2)}\n"
+        "  y = exp(b)",
+        {}, "reshape slice exp",
+    ),
+    "a part that is split elsewhere": (
+        ROWS + "  a = slice(x) {starts = (1,), ends = (5,), axes = (2,)}\n  b = reshape(a) {shape = (2, 3, 2, 2)}\n"
+        "  y = exp(b)",
+        {}, "slice reshape exp",
+    ),
     "parts put together again": (
         ROWS + "  a, b = split(x) {sizes = (3, 5), axis = 2}\n  c = concat(a, b) {axis = 2}\n  y = exp(c)", {}, "exp",
     ),
