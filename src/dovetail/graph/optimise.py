@@ -10,7 +10,6 @@ from dovetail.graph.common_subexpressions import CommonSubexpressions
 from dovetail.graph.constant_folding import ConstantFolding
 from dovetail.graph.dead_code import DeadCode
 from dovetail.graph.free_moves import FreeMoves
-from dovetail.graph.joined_products import JoinedProducts
 from dovetail.graph.layout import Layout
 from dovetail.graph.record import Pass, Passed, Record
 from dovetail.ir.graph.bound import BoundGraph
@@ -22,7 +21,6 @@ PASSES: tuple[Pass, ...] = (
     CleanUp(),
     BatchNormFolding(),
     CommonSubexpressions(),
-    JoinedProducts(),
 )
 FINISH: tuple[Pass, ...] = (Layout(), FreeMoves())
 _MOST_ROUNDS = 4
