@@ -148,6 +148,15 @@ def test_a_constant_too_large_to_make_while_building_is_left_to_the_run() -> Non
     assert operators(staged(text))[-1] == "neg"
 
 
+def test_a_window_larger_than_any_tensor_is_refused() -> None:
+    with pytest.raises(LimitError, match="strides of"):
+        staged(
+            """g (float[1, 1, 4, 4] x) => (float[1, 1, a, b] y)
+            { y = MaxPool<kernel_shape=[3, 3], strides=[9223372036854775807, 2]>(x) }""",
+            x=np.ones((1, 1, 4, 4), np.float32),
+        )
+
+
 def test_a_random_operator_is_refused_by_name() -> None:
     with pytest.raises(UnsupportedError, match="RandomNormal cannot be taken: it draws random numbers"):
         staged("g () => (float[2] y) { y = RandomNormal<shape=[2]>() }")

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dovetail.base.dtypes import DType, from_numpy
-from dovetail.base.errors import UnsupportedError
+from dovetail.base.errors import LimitError, UnsupportedError
 from dovetail.base.limits import DEFAULT_MODEL_LIMITS, ModelLimits
 from dovetail.frontends.onnx.model import OnnxNode
 from dovetail.ir.graph.bound import BoundGraph
@@ -37,6 +37,8 @@ Operands = tuple[str | None, ...]
 Results = tuple[str, ...]
 LARGEST_GUARD = 64
 """Elements of an input that may be looked at: shapes, axes, sizes and scales have a few."""
+_WINDOW = frozenset(("kernel", "strides", "pads", "dilations", "output_padding"))
+"""Attributes that are extents, or go into them."""
 _SHARED_BYTES = 4096
 """Constants up to this are kept once each."""
 
@@ -196,6 +198,10 @@ class Context:
         attributes: Mapping[str, Attribute],
         bodies: tuple[Graph, ...] = (),
     ) -> tuple[str, ...]:
+        for name in _WINDOW & attributes.keys():
+            value = attributes[name]
+            if isinstance(value, tuple) and any(abs(extent) > self.limits.extent for extent in value):
+                raise LimitError(f"{op}: {name} of {value}", why=f"{self.limits.extent} is allowed")
         made = self._builder.add_many(op, operands, results, attributes, bodies)
         node = Node(op, operands, made, tuple(sorted(attributes.items())), bodies)
         self._producers.update(dict.fromkeys(made, node))
