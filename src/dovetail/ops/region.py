@@ -76,7 +76,17 @@ def node_program(node: Node, types: Mapping[str, Type], operators: Operators, si
     found = meaning(known, node, operands, sizes)
     if not found.sizes:
         return found.program
-    return copied(found.program, {}, {z: variable(name) for z, name in found.sizes.items()})
+    loops = {loop.name for s in found.program.statements for loop in s.all_loops}
+    names = {z: variable(name) for z, name in found.sizes.items()}
+    for name in sorted(loops & set(found.sizes.values())):  # a loop must not be read as the size it is called like
+        names[name] = variable(_unlike(name, loops | set(sizes)))
+    return copied(found.program, {}, names)
+
+
+def _unlike(name: str, taken: set[str]) -> str:
+    while name in taken:
+        name += "_"
+    return name
 
 
 class _Joined:

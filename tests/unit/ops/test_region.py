@@ -126,3 +126,10 @@ def test_a_scan_of_an_lstm_is_one_program() -> None:
     found, joined = evaluate(graph, OPERATORS, inputs, data), evaluate_program(program, arrays)
     np.testing.assert_array_equal(joined["all"], found["all"])
     np.testing.assert_array_equal(joined["last"], found["last"])
+
+
+def test_a_size_that_is_called_like_a_loop_is_not_taken_for_it() -> None:
+    graph = parse("size d0 in 1..8 graph g(x: f32[d0, 3]) -> (y) y = cumsum(x) {reverse = 1}")
+    x = np.arange(12, dtype=np.float32).reshape(4, 3)
+    found = evaluate_program(graph_program(graph, OPERATORS), {"x": x})["y"]
+    np.testing.assert_array_equal(found, np.flip(np.cumsum(np.flip(x, 0), 0), 0))
