@@ -45,7 +45,9 @@ class BatchNormFolding:
             derived = derive_graph(bound.graph, rules, limits, operators)
             docs = {rule.name: rule.doc for rule in rules}
             fired = Counter(step.rule for step in derived.steps)
-            records += [Record(self.name, f"{rule}, {number} times", docs[rule]) for rule, number in fired.items()]
+            records += [
+                Record(self.name, f"{rule}, {counted(number, 'time')}", docs[rule]) for rule, number in fired.items()
+            ]
             if derived.stopped:
                 records.append(Record(self.name, "some left as they are", derived.stopped))
             if fired:

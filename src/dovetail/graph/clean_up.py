@@ -19,7 +19,7 @@ from dovetail.graph.clean_layers import LAYERS
 from dovetail.graph.clean_moves import MOVES
 from dovetail.graph.clean_rule import CleanRule
 from dovetail.graph.clean_windows import WINDOWS
-from dovetail.graph.record import Passed, Record
+from dovetail.graph.record import Passed, Record, counted
 from dovetail.graph.sheet import Sheet
 from dovetail.ir.graph.bound import BoundGraph
 from dovetail.ir.graph.verify import Operators
@@ -62,7 +62,9 @@ class CleanUp:
                     waiting.append(near)
         if not done:
             return bound, ()
-        records = tuple(Record(self.name, f"{rule.name}, {count} times", rule.why) for rule, count in done.items())
+        records = tuple(
+            Record(self.name, f"{rule.name}, {counted(count, 'time')}", rule.why) for rule, count in done.items()
+        )
         return sheet.finish(), records
 
     def _step(self, sheet: Sheet, key: str, done: Counter[CleanRule]) -> list[str]:

@@ -207,7 +207,7 @@ def test_exact_clean_up_leaves_what_would_round_otherwise() -> None:
 def test_a_record_says_what_was_done_how_often_and_why() -> None:
     text, data, _ = CASES["identity"]
     _, records = CleanUp()(bound(text, data), OPERATORS)
-    assert [str(r) for r in records] == ["clean-up: identity, 1 times (it hands on what it is given)"]
+    assert [str(r) for r in records] == ["clean-up: identity, 1 time (it hands on what it is given)"]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,13 @@ import numpy as np
 from dovetail.graph.common_subexpressions import CommonSubexpressions
 from dovetail.graph.constant_folding import ConstantFolding
 from dovetail.graph.dead_code import DeadCode
+from dovetail.graph.grouping import regions
 from dovetail.graph.optimise import optimise
+from dovetail.ir.compact import compact
+from dovetail.ir.evaluate import evaluate as evaluate_program
+from dovetail.ir.graph.evaluate import evaluate
+from dovetail.ir.graph.verify import verify
+from dovetail.ops.region import region_program
 from dovetail.ops.table import OPERATORS
 from tests.unit.graph.models import bound, ops, same
 
@@ -82,3 +88,35 @@ def test_data_of_every_constant_is_there() -> None:
     after, _ = optimise(found, OPERATORS)
     assert {value.name for value in after.graph.constants} == set(after.data)
     np.testing.assert_array_equal(next(iter(after.data.values())), np.add(found.data["w"], found.data["u"]))
+
+
+def test_a_graph_with_run_time_sizes_goes_through_all_passes_and_regions() -> None:
+    found = bound("""
+size n in 1..8
+graph g(x: f32[n, 3, 6, 6]) -> (y, z)
+  const w: f32[4, 3, 3, 3]
+  const v: f32[4, 4, 1, 1]
+  const u: f32[4, 5]
+  a = conv(x, w) {pads = (1, 1, 1, 1)}
+  b = relu(a)
+  c = conv(b, v)
+  d = add(c, b)
+  e = global_average_pool(d)
+  f = flatten(e)
+  h = identity(f)
+  y = matmul(h, u)
+  t = transpose(d) {perm = (0, 2, 3, 1)}
+  s = transpose(t) {perm = (0, 3, 1, 2)}
+  z = exp(s)
+""")
+    after, _ = optimise(found, OPERATORS)
+    assert "identity" not in ops(after.graph) and "transpose" not in ops(after.graph)
+    types = verify(after.graph, OPERATORS)
+    numbers = np.random.default_rng(0).integers(-2, 3, (2, 3, 6, 6)).astype(np.float32)
+    expected = evaluate(found.graph, OPERATORS, {"x": numbers}, found.data)
+    values = {"x": numbers, **after.data}
+    for region in regions(after.graph, OPERATORS, types):
+        program = compact(region_program(after.graph, region.nodes, OPERATORS, types))
+        values.update(evaluate_program(program, {t.name: values[t.name] for t in program.inputs}, {"n": 2}))
+    for name, array in expected.items():
+        np.testing.assert_allclose(values[name].astype(np.float64), array.astype(np.float64), 1e-6)
