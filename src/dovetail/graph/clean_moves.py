@@ -51,12 +51,14 @@ def _split_part(sheet: Sheet, node: Node) -> str | None:
     axes = [axis for axis, extent in enumerate(whole) if cut[axis] != range(extent)]
     if len(axes) != 1 or cut[axes[0]].step != 1:
         return None
+    if len(new) <= len(whole):
+        return None
     at, part = axes[0], cut[axes[0]]
     behind = len(whole) - at - 1
     inner = new[at + 1 : len(new) - behind]
     block = prod(inner)
     same = new[:at] == whole[:at] and new[len(new) - behind :] == whole[at + 1 :] and new[at] * block == len(part)
-    if len(new) <= len(whole) or not same or part.start % block or whole[at] % block:
+    if not same or part.start % block or whole[at] % block:
         return None
     view = sheet.add("reshape", x, shape=(*whole[:at], whole[at] // block, *inner, *whole[at + 1 :]))
     first = part.start // block
