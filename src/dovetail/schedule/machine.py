@@ -70,7 +70,7 @@ class Machine:
     uneven_seen: float = 0.3
     set_cycles: float = 0.7
     """Reading one of several rows that fall into the same sets of a cache."""
-    row_cycles: float = 0.04
+    row_cycles: float = 0.01
     """Reading one of several rows side by side, each a stretch of memory of its own, rather than one."""
     page_cycles: float = 4.0
     """Reading from another page than the step before."""

@@ -12,7 +12,7 @@ from math import ceil, prod
 
 from dovetail.ir.plan import Digit
 from dovetail.ir.program import Role
-from dovetail.schedule.facts import Facts
+from dovetail.schedule.facts import Facts, Use
 from dovetail.schedule.inner import inner_order, met_by_guard, unrolled_loop
 from dovetail.schedule.machine import Machine
 from dovetail.schedule.tiling import Tiling, pack_cycles, tiling_cycles
@@ -320,7 +320,7 @@ def _packs(
         loop, span = tiling.lanes, tiling.span
         if not use.stride(loop):
             loop, span = tiling.across, tiling.rows
-        direct = _direct_cycles(facts, number, tiling, machine, loop, inner, outer)
+        direct = direct_cycles(facts, number, tiling, machine, loop, inner, outer)
         if not loop or not use.stride(loop) or (number, loop) not in facts.panels:
             cycles += direct / units
             continue
@@ -350,7 +350,7 @@ def _run_cycles(facts: Facts, number: int, around: tuple[OuterTile, ...], machin
     return elements / max(1, run) * machine.run_cycles
 
 
-def _direct_cycles(
+def direct_cycles(
     facts: Facts,
     number: int,
     tiling: Tiling,
@@ -378,11 +378,20 @@ def _direct_cycles(
         conflict = 3.0 if depth > machine.ways(stride) / 2 else 0.0
         return steps * (straddle + page + conflict)
     page = machine.paging_cycles(stride, facts.extents[inner[-1]])
-    block = min((s for n, s, _ in outer if n == loop and s > tiling.rows), default=facts.extents[loop])
-    crossing = tiling.rows >= machine.ways(rows) / 2 or block > machine.ways(rows, 1) / 2
+    crossing = tiling.rows > machine.ways(rows) or _swept(facts, use, loop, outer) > machine.ways(rows, 1)
     apart = machine.row_cycles if rows > use.bytes else 0.0
     conflict = machine.set_cycles if rows and crossing else apart
     return steps * (page + tiling.rows * conflict)
+
+
+def _swept(facts: Facts, use: Use, loop: str, outer: tuple[OuterTile, ...]) -> int:
+    """Iterations of ``loop`` that are passed over again for each iteration of some tile that the read stays with."""
+    left = facts.extents[loop]
+    for name, step, _ in outer:
+        if not use.stride(name):
+            break
+        left = min(left, step) if name == loop else left
+    return left
 
 
 def _panel(facts: Facts, number: int, loop: str, span: int, inner: tuple[str, ...], whole: bool) -> tuple[Digit, ...]:

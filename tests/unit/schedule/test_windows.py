@@ -10,6 +10,9 @@ from dovetail.schedule.collapse import collapse
 from dovetail.schedule.default import default_plan
 from dovetail.schedule.facts import facts_of
 from dovetail.schedule.inner import inner_order, turns
+from dovetail.schedule.machine import machine_of
+from dovetail.schedule.order import direct_cycles
+from dovetail.schedule.tiling import tilings
 from dovetail.targets.load import load_target
 
 GUARD = "where p + r >= 1, p + r <= {n}, q + s >= 1, q + s <= {n}"
@@ -57,3 +60,23 @@ for c<512: y[c] = t[c] / 49.0"""
     plan = planned(text)
     assert [(leaf.lanes, leaf.width) for leaf in plan.leaves()] == [("c", 8), ("c", 8)]
     assert len(plan.body) == 1
+
+
+def test_rows_that_are_read_one_element_at_a_time_cost_more_where_they_drive_each_other_out() -> None:
+    """Rows of 4096 bytes fall into the same sets: the second cache holds 128 of them, and here are 196."""
+    text = """in x: f32[196, 1024]  const w: f32[256, 1024]  out y: f32[196, 256]
+for p<196, k<256, c<1024: y[p, k] += x[p, c] * w[k, c]"""
+    facts = facts_of(collapse(program(text)), 0)
+    machine = machine_of(load_target("x86-64-v3"))
+    assert machine.ways(4096, 1) == 128
+    tiling = next(t for t in tilings(facts, machine, 8) if t.lanes == "k" and t.across == "p")
+    again = (("k", tiling.span, True), ("p", tiling.rows, False))
+    once = (("p", tiling.rows, True), ("k", tiling.span, False))
+    swept, passed = (direct_cycles(facts, 0, tiling, machine, "p", ("c",), outer) for outer in (again, once))
+    assert swept > 10 * passed
+
+
+def test_few_rows_that_are_read_one_element_at_a_time_stay_where_they_are() -> None:
+    text = """in x: f32[49, 512]  const w: f32[2048, 512]  out y: f32[49, 2048]
+for p<49, k<2048, c<512: y[p, k] += x[p, c] * w[k, c]"""
+    assert [hold.tensor for hold in planned(text).all_holds() if hold.digits] == ["w"]
