@@ -31,6 +31,9 @@ from dovetail.ops.region import region_program
 
 Estimate = Callable[[Program], float]
 """What a program costs, in cycles."""
+_NEEDED = "who reads them needs them as they are"
+_FEW_CHANNELS = 8
+"""Fewer do not fill a vector of any machine."""
 _MOST_ESTIMATES, _MOST_ROUNDS = 400, 8
 _LEAST_GAIN = 0.05
 """Of the regions around an image: less than that an estimate cannot tell."""
@@ -67,8 +70,9 @@ class Layout:
         every = set(field.images)
         what = f"{counted(len(every), 'image')} around {field.title}"
         if costs is None:
-            easy = {value for value in every if value not in field.converted}
-            why = "layers walk channels in vectors" if easy else "who reads them needs them as they are"
+            many = {value for value in every if types[value].shape[1].const >= _FEW_CHANNELS}
+            easy = many - field.converted
+            why = "layers walk channels in vectors" if easy else "few channels" if not many else _NEEDED
             return easy, Record(self.name, f"{len(easy)} of {what}: channels last", why)
         plain, last = costs.total(field, set()), costs.total(field, every)
         images, cost = (every, last) if last < plain else (set[str](), plain)

@@ -14,12 +14,12 @@ from tests.unit.graph.models import bound, ops, same
 
 BLOCK = """
 graph block(x: f32[1, 3, 8, 8]) -> (y)
-  const w: f32[4, 3, 3, 3]
-  const v: f32[4, 1, 3, 3]
-  const u: f32[4, 4, 1, 1]
+  const w: f32[16, 3, 3, 3]
+  const v: f32[16, 1, 3, 3]
+  const u: f32[16, 16, 1, 1]
   a = conv(x, w) {pads = (1, 1, 1, 1)}
   b = relu(a)
-  c = conv(b, v) {pads = (1, 1, 1, 1), groups = 4}
+  c = conv(b, v) {pads = (1, 1, 1, 1), groups = 16}
   d = clip(c) {low = 0.0, high = 6.0}
   e = conv(d, u)
   f = add(e, b)
@@ -43,15 +43,15 @@ def test_images_between_layers_lie_channels_last_and_nothing_is_copied() -> None
     found = programs(after)
     assert len(found) == 5
     shapes = [[str(e) for e in t.shape] for program in found for t in program.outputs]
-    assert shapes == [["1", "8", "8", "4"]] * 3 + [["1", "4", "4", "4"], ["1", "4"]]
+    assert shapes == [["1", "8", "8", "16"]] * 3 + [["1", "4", "4", "16"], ["1", "16"]]
     assert [len(program.statements) for program in found] == [2, 2, 2, 1, 2]
 
 
 def test_an_image_that_somebody_needs_as_it_is_keeps_its_order() -> None:
     before = bound("""
 graph head(x: f32[1, 3, 8, 8]) -> (y)
-  const w: f32[4, 3, 3, 3]
-  const v: f32[4, 4, 1, 1]
+  const w: f32[8, 3, 3, 3]
+  const v: f32[4, 8, 1, 1]
   a = conv(x, w)
   b = conv(a, v)
   c = reshape(b) {shape = (4, 36)}
@@ -82,14 +82,15 @@ graph g(x: f32[2, 3, 8]) -> (y)
 
 def test_a_cost_decides_for_each_image() -> None:
     def cost(program: Program) -> float:
-        """Channels first for what is written at 8 x 8, last for what is 4 x 4."""
-        return sum(float(str(t.shape[-1]) == "4") * (10 if str(t.shape[1]) == "8" else -10) for t in program.tensors)
+        """Channels first for what is 8 x 8, last for what is 4 x 4."""
+        shapes = [tuple(map(str, t.shape)) for t in program.tensors]
+        return 10.0 + 10.0 * sum(shape in (("1", "8", "8", "16"), ("1", "16", "4", "4")) for shape in shapes)
 
     before = bound(BLOCK)
     after, records = Layout(estimate=cost)(before, OPERATORS)
     same(before, after)
     shapes = [[str(e) for e in t.shape] for program in programs(after) for t in program.outputs]
-    assert shapes == [["1", "4", "8", "8"]] * 3 + [["1", "4", "4", "4"], ["1", "4"]]
+    assert shapes == [["1", "16", "8", "8"]] * 3 + [["1", "4", "4", "16"], ["1", "16"]]
     assert "cycles estimated" in records[0].why
 
 
@@ -103,8 +104,8 @@ def test_a_cost_that_sees_no_difference_leaves_all_as_it_is() -> None:
 def test_parts_are_put_together_in_the_order_they_lie_in() -> None:
     before = bound("""
 graph dense(x: f32[1, 3, 8, 8]) -> (y)
-  const w: f32[4, 3, 3, 3]
-  const v: f32[5, 8, 3, 3]
+  const w: f32[8, 3, 3, 3]
+  const v: f32[9, 16, 3, 3]
   a = conv(x, w)
   b = relu(a)
   c = conv(x, w) {strides = (1, 1)}
@@ -117,4 +118,16 @@ graph dense(x: f32[1, 3, 8, 8]) -> (y)
     assert records[0].what.startswith("4 of 4 images")
     found = programs(after)
     assert [len(program.statements) for program in found] == [1, 2, 2, 1, 2]
-    assert [str(t.shape[-1]) for program in found[:4] for t in program.outputs] == ["4", "4", "8", "5"]
+    assert [str(t.shape[-1]) for program in found[:4] for t in program.outputs] == ["8", "8", "16", "9"]
+
+
+def test_images_of_few_channels_keep_their_order() -> None:
+    before = bound("""
+graph g(x: f32[1, 3, 8, 8]) -> (y)
+  const w: f32[3, 3, 3, 3]
+  a = conv(x, w)
+  y = conv(a, w)
+""")
+    after, records = Layout()(before, OPERATORS)
+    assert after is before
+    assert records[0].why == "few channels"
