@@ -19,6 +19,9 @@ from dovetail.ir.graph.graph import Node, Type
 
 _READERS = frozenset((Work.CONTRACTION, Work.POINTWISE, Work.ROWS, Work.WINDOW, Work.REDUCTION, Work.PIECES))
 
+_ANY_LANES = frozenset((Work.CONTRACTION, Work.WINDOW))
+"""What can go in vectors along any axis of its result."""
+
 
 def absorbed_moves(sketch: Sketch) -> None:
     """Moves that one region alone reads become part of it, with the views between them."""
@@ -56,7 +59,7 @@ def sunk_moves(sketch: Sketch) -> None:
         if kinds.isdisjoint(_READERS) or len(made.results) > 1:
             continue
         across = any(not _keeps_last(sketch, n) for n in inside)
-        if across or Work.CONTRACTION in kinds or _keeps_last(sketch, node):
+        if across or not kinds.isdisjoint(_ANY_LANES) or _keeps_last(sketch, node):
             sketch.join(number, (node,))
 
 
