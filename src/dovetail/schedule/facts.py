@@ -132,7 +132,7 @@ def _packable(
     once = sum(u.access.tensor == use.access.tensor for u in (*reads, out)) == 1
     if not once or sum(loop in i.names() for i in indices) != 1:
         return False
-    plain = all(i.is_affine and len(i.terms) <= 1 and i.const == 0 for i in indices)
+    plain = all(i.is_affine and len(i.terms) <= 1 and (i.const == 0 or use.role is not Role.CONST) for i in indices)
     if any(c != 1 and name in dynamic for i in indices for name, c in i.terms):
         return False
     return plain and (use.role is Role.CONST or not any(guarded & i.names() for i in indices))

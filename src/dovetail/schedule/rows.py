@@ -47,7 +47,7 @@ def row_run(program: Program, start: int, done: set[int]) -> RowRun | None:
 def _row(program: Program, number: int, wanted: str, dims: dict[str, int], rows: list[tuple[int, str]]) -> str | None:
     """The loop that walks the same rows in this statement; None when it has none."""
     statement = program.statements[number]
-    if statement.seq or statement.where or is_contraction(statement):
+    if statement.seq or statement.where:
         return None
     if any(a.tensor in dims for used in (statement.out, *statement.reads()) for a in used.reads()):
         return None  # a place is read from memory
@@ -63,8 +63,8 @@ def _row(program: Program, number: int, wanted: str, dims: dict[str, int], rows:
             continue
         mine = {a.tensor: _dimension(a, name) for a in (statement.out, *statement.reads())}
         known = [t for t in mine if t in dims]
-        if rows and not known:
-            continue
+        if (rows and not known) or (is_contraction(statement) and None in mine.values()):
+            continue  # a product with what all rows share is better done with several rows at once
         if all(mine[t] == dims[t] for t in known) and _dimension(statement.out, name) is not None:
             dims[statement.out.tensor] = _dimension(statement.out, name) or 0
             return name
