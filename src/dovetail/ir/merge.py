@@ -3,9 +3,10 @@
     for i<8: t[i] = x[i] + b[i]                 for i<8: y[i] = max(x[i] + b[i], 0)
     for i<8: y[i] = max(t[i], 0)          ->
 
-Generated code rounds at every operation, with a store between them or without, so it keeps its bits. The reference
-evaluator rounds where a statement stores: it may differ by that rounding. Only values whose arithmetic is done in the
-dtype they are stored in are merged, so that nothing wraps or narrows on the way.
+Generated code rounds at every operation, with a store between them or without; where it multiplies and adds in one
+instruction it now may do so across what were two statements, and round once less. The reference evaluator rounds where
+a statement stores. Only values whose arithmetic is done in the dtype they are stored in are merged, so that nothing
+wraps or narrows on the way.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _MOST_REPEATED = 12
 
 
 def merge(program: Program) -> Program:
-    """A valid program with fewer statements, the same in generated code."""
+    """A valid program with fewer statements that computes the same, but for roundings that are left out."""
     found = program
     number = 0
     while number < len(found.statements):
