@@ -53,7 +53,7 @@ def _copies(sheet: Sheet, node: Node, work: dict[str, Work], taken: dict[str, No
         return 0
     if kind is Work.VIEW and not _is_move(sheet, node.operands[0], work):
         return 0
-    if node.op == "transpose" and not kinds <= {Work.CONTRACTION}:
+    if node.op == "transpose" and (not kinds <= {Work.CONTRACTION} or _is_written_so(sheet, node, work)):
         return 0
     taken[value] = None
     for reader in readers[1:]:
@@ -62,6 +62,12 @@ def _copies(sheet: Sheet, node: Node, work: dict[str, Work], taken: dict[str, No
         taken[copy] = None
         sheet.redirect(reader.results[0], value, copy)
     return max(len(readers) - 1, 0)
+
+
+def _is_written_so(sheet: Sheet, node: Node, work: dict[str, Work]) -> bool:
+    """Whether a layer can write its result in the order of ``node``: it has no other reader."""
+    made = sheet.maker(node.operands[0])
+    return made is not None and work[made.results[0]] in _TAKES_OVER and len(sheet.readers(node.operands[0])) == 1
 
 
 def _is_move(sheet: Sheet, value: str, work: dict[str, Work]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dovetail.graph.grouping import regions
 from dovetail.graph.layout import Layout
+from dovetail.graph.optimise import optimise
 from dovetail.ir.graph.bound import BoundGraph
 from dovetail.ir.graph.verify import verify
 from dovetail.ir.inline import inline
@@ -45,6 +46,27 @@ def test_images_between_layers_lie_channels_last_and_nothing_is_copied() -> None
     shapes = [[str(e) for e in t.shape] for program in found for t in program.outputs]
     assert shapes == [["1", "8", "8", "16"]] * 3 + [["1", "4", "4", "16"], ["1", "16"]]
     assert [len(program.statements) for program in found] == [2, 2, 2, 1, 2]
+
+
+def test_an_image_that_two_layers_read_is_written_once_in_their_order_by_its_maker() -> None:
+    before = bound("""
+graph fork(x: f32[1, 16, 8, 8]) -> (y)
+  const w: f32[16, 16, 3, 3]
+  const v: f32[32, 16, 1, 1]
+  const u: f32[32, 16, 3, 3]
+  a = conv(x, w) {pads = (1, 1, 1, 1)}
+  b = relu(a)
+  c = conv(b, v)
+  d = conv(b, u) {pads = (1, 1, 1, 1)}
+  e = add(c, d)
+  h = global_average_pool(e)
+  y = flatten(h)
+""")
+    after, _ = optimise(before, OPERATORS)
+    same(before, after)
+    kinds = {r.title for r in regions(after.graph, OPERATORS, verify(after.graph, OPERATORS))}
+    assert "transpose" not in kinds
+    assert ["1", "8", "8", "16"] in [[str(e) for e in t.shape] for found in programs(after) for t in found.outputs]
 
 
 def test_an_image_that_somebody_needs_as_it_is_keeps_its_order() -> None:
