@@ -11,7 +11,7 @@ pytest.importorskip("torch")
 import torch
 from torch import Tensor
 
-from dovetail.base.errors import CallError, UnsupportedError
+from dovetail.base.errors import CallError, IndexRangeError, UnsupportedError
 from dovetail.model.torch_backend import reports
 from dovetail.model.torch_run import TorchReport
 from tests.unit.frontends.torch.traced import whole_numbers
@@ -148,6 +148,20 @@ def test_results_lie_in_memory_as_pytorchs_do() -> None:
     found = compiled(lambda x: (x * 2, (x + 1).transpose(1, 2)), strict=True)(x)
     assert [tensor.stride() for tensor in found] == [(x * 2).stride(), (x + 1).transpose(1, 2).stride()]
     torch.testing.assert_close(found, (x * 2, (x + 1).transpose(1, 2)))
+
+
+def test_an_index_outside_its_table_is_an_error() -> None:
+    table = whole_numbers(4, 3)
+    run = compiled(lambda rows: torch.nn.functional.embedding(rows, table), strict=True)
+    torch.testing.assert_close(run(torch.tensor([3, 0])), table[[3, 0]], rtol=0, atol=0)
+    with pytest.raises(IndexRangeError):
+        run(torch.tensor([1, 4]))
+
+
+def test_small_floats_are_computed_as_small_floats() -> None:
+    model, x = small().to(torch.bfloat16), torch.randn(3, 8).to(torch.bfloat16)
+    with torch.no_grad():
+        torch.testing.assert_close(compiled(model, strict=True)(x), model(x))
 
 
 @pytest.mark.parametrize(

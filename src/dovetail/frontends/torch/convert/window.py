@@ -6,6 +6,7 @@ from math import prod
 
 import numpy as np
 
+from dovetail.base.dtypes import compute_type
 from dovetail.frontends.torch.call import Call
 from dovetail.frontends.torch.context import Context, Conversion, Results
 from dovetail.frontends.torch.convert.reduce import reduced
@@ -65,10 +66,11 @@ def _adaptive(op: str) -> Conversion:
         if any(call.needed[1:]):
             raise call.unsupported("the places of the largest elements are needed")
         x, wanted = call.tensor("self"), call.ints("output_size")
+        x = context.cast(x, compute_type(call.dtype))
         first = context.rank(x) - len(wanted)
         for number, count in enumerate(_each(wanted, len(call.shape) - first)):
             x = _shared(context, x, first + number, count, op)
-        return (x, *(None for _ in call.needed[1:]))
+        return (context.cast(x, call.dtype), *(None for _ in call.needed[1:]))
 
     return convert
 
