@@ -91,8 +91,8 @@ def _compiled(model: Model, threads: int, artefact: Path) -> float:
     begun = time.perf_counter()
     _, compiled = compile_model(model, threads)
     seconds = time.perf_counter() - begun
-    if len(compiled) == 1 and not artefact.exists():
-        compiled[0].save(artefact)
+    if compiled is not None and not artefact.exists():
+        compiled.save(artefact)
     return seconds
 
 

@@ -19,7 +19,7 @@ import typer
 from benchmarks.harness.machine import commit, cpu_model
 from benchmarks.harness.ratios import MOST_ROUNDS, per_round, summarise
 from benchmarks.harness.report import Bars, Setting, notes, record
-from benchmarks.harness.rounds import Contest, Row
+from benchmarks.harness.rounds import Contest, Outcome, Row
 from benchmarks.harness.session import (
     FAILED,
     JsonOption,
@@ -73,10 +73,7 @@ def run(options: Options, folder: Path | None, with_costs: bool) -> int:
             _costs(chosen, options)
     ratios = [row.ratio for row in rows if row.ratio is not None]
     summary = summarise(ratios)
-    slower = [row.problem.shape.label for row in rows if not _faster_than_torch(row)]
-    print(
-        f"{BARS.verdict(summary)}; " + (f"PyTorch is faster on {', '.join(slower)}" if slower else "PyTorch is slower")
-    )
+    print(f"{BARS.verdict(summary)}; {_beside(rows)}")
     print(summary)
     return FAILED if not ratios or min(ratios) == 0.0 else 0
 
@@ -124,13 +121,25 @@ def _cell(row: Row, name: str) -> str:
     return f"{1e3 * median(outcome.seconds):.2f}"
 
 
+def _beside(rows: Sequence[Row]) -> str:
+    """A word on the peers that are no rivals."""
+    if not any(_others(row) for row in rows):
+        return "PyTorch was not measured"
+    slower = [row.problem.shape.label for row in rows if not _faster_than_torch(row)]
+    return f"PyTorch is faster on {', '.join(slower)}" if slower else "PyTorch is slower on each"
+
+
+def _others(row: Row) -> list[Outcome]:
+    names = [PREFIX + name for name in (SUBJECT, *RIVALS)]
+    return [outcome for name, outcome in row.outcomes.items() if name not in names and outcome.works]
+
+
 def _faster_than_torch(row: Row) -> bool:
     """Round by round, than every system that is no rival."""
     ours = row.outcomes.get(row.subject)
-    others = [o for name, o in row.outcomes.items() if name.removeprefix(PREFIX) not in (SUBJECT, *RIVALS) and o.works]
     if ours is None or not ours.works:
         return False
-    return all(median(per_round(ours.seconds, other.seconds)) >= 1.0 for other in others)
+    return all(median(per_round(ours.seconds, other.seconds)) >= 1.0 for other in _others(row))
 
 
 def _costs(chosen: Sequence[Model], options: Options) -> None:

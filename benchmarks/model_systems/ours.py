@@ -6,38 +6,33 @@ import dovetail
 from benchmarks.model_systems import ModelRun
 from benchmarks.model_systems.ours_artefact import direct
 from benchmarks.zoo import Array, Model
-from dovetail.frontends.onnx.file import read
-from dovetail.ir.graph.bound import BoundGraph
-from dovetail.model.build import compile_graph
+from dovetail.base.errors import UnsupportedError
 from dovetail.model.compiled import CompiledModel
-from dovetail.model.onnx_session import Session
+from dovetail.model.opened import Function, open_model
 
 VERSION = f"dovetail {dovetail.__version__}"
 
 
 def prepare(model: Model, threads: int) -> tuple[ModelRun, ...]:
-    """By a session; and, where the whole model became one function, by that."""
+    """As a model file is called; and, where the whole model became one function, by that."""
     feeds = model.inputs()
     last: list[Array] = []
-    session, compiled = compile_model(model, threads)
+    opened, compiled = compile_model(model, threads)
 
     def run() -> None:
-        last[:] = [found for found in session.run(feeds).values() if isinstance(found, np.ndarray)]
+        last[:] = [found for found in opened.run(feeds).values() if isinstance(found, np.ndarray)]
 
-    runs = [ModelRun("session", run, lambda: last)]
-    if len(compiled) == 1:
-        runs.append(ModelRun("one function", *direct(compiled[0], feeds)))
+    runs = [ModelRun("model", run, lambda: last)]
+    if compiled is not None:
+        runs.append(ModelRun("one function", *direct(compiled, feeds)))
     return tuple(runs)
 
 
-def compile_model(model: Model, threads: int, cache: bool = True) -> tuple[Session, list[CompiledModel]]:
-    """The session after its first run, and the functions that were compiled for it."""
-    compiled: list[CompiledModel] = []
-
-    def compile_one(bound: BoundGraph) -> CompiledModel:
-        compiled.append(compile_graph(bound, "host", threads, cache=cache))
-        return compiled[-1]
-
-    session = Session(read(model.onnx), compile_one)
-    session.run(model.inputs())
-    return session, compiled
+def compile_model(model: Model, threads: int) -> tuple[Function, CompiledModel | None]:
+    """The model after its first run, and its native function where nothing of it runs on the host."""
+    opened, feeds = open_model(model.onnx, threads=threads), model.inputs()
+    opened.run(feeds)
+    try:
+        return opened, opened.compiled(feeds)
+    except UnsupportedError:
+        return opened, None
