@@ -17,7 +17,8 @@ def upsample(x: Type, *, factors: Ints) -> str:
     loops, written, read = [], [], []
     for dim, (name, extent, factor) in enumerate(zip(g.names, g.extents, factors, strict=True)):
         if dim == x.rank - 1:
-            loops, written = [*loops, f"{name}<{extent * factor}"], [*written, name]
+            loops.append(f"{name}<{extent * factor}")
+            written.append(name)
             read.append(f"{name} // {factor}")
             continue
         loops += [f"{name}<{extent}", *([f"r{name}<{factor}"] if factor > 1 else [])]
