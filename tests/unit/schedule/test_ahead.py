@@ -34,7 +34,7 @@ def arrays() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
 
 
 def compiled(**options: object) -> Kernel:
-    kernel = dovetail.compile(dovetail.program(SQUARES), threads=2, cache=False, **options)  # type: ignore[arg-type]
+    kernel = dovetail.compile(dovetail.program(SQUARES), threads=2, cache=False, **options)  # type: ignore[call-overload]
     assert isinstance(kernel, Kernel)
     return kernel
 
