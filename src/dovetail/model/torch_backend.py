@@ -20,7 +20,7 @@ from torch.fx import GraphModule
 
 from dovetail.base.errors import CallError, UnsupportedError
 from dovetail.base.suggest import closest
-from dovetail.frontends.torch.decompose import decompositions
+from dovetail.frontends.torch.decompose import Table, traced_with
 from dovetail.frontends.torch.partition import Fallback
 from dovetail.model.torch_function import TorchFunction
 from dovetail.model.torch_run import Settings, TorchReport
@@ -40,14 +40,18 @@ def dovetail(
 ) -> Compiled:
     """What Dynamo calls for each graph: the function that runs it."""
     settings, parameters = _settings(options or {})
-    compiler = aot_autograd(
-        fw_compiler=partial(_training, settings=settings),
-        bw_compiler=_eager,
-        inference_compiler=partial(_inference, settings=settings, constants=parameters == "constants"),
-        decompositions=decompositions(),
-    )
-    compiled: Compiled = compiler(module, inputs)
-    return compiled
+
+    def compile_with(table: Table) -> Compiled:
+        compiler = aot_autograd(
+            fw_compiler=partial(_training, settings=settings),
+            bw_compiler=_eager,
+            inference_compiler=partial(_inference, settings=settings, constants=parameters == "constants"),
+            decompositions=table,
+        )
+        compiled: Compiled = compiler(module, inputs)
+        return compiled
+
+    return traced_with(compile_with)
 
 
 def reports() -> tuple[TorchReport, ...]:

@@ -21,7 +21,7 @@ from torch.export.graph_signature import InputKind, InputSpec, OutputKind, Outpu
 from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
 from dovetail.base.errors import CallError
-from dovetail.frontends.torch.decompose import decompositions
+from dovetail.frontends.torch.decompose import traced_with
 from dovetail.model.torch_function import MOST_SHAPES, TorchFunction
 from dovetail.model.torch_run import Settings, TorchReport
 
@@ -125,7 +125,7 @@ def _exported(
     record: Callable[[TorchReport], None],
 ) -> _Variant:
     with torch.no_grad():
-        program = export(module, args, kwargs).run_decompositions(decompositions(whole=True))
+        program: ExportedProgram = traced_with(export(module, args, kwargs).run_decompositions, whole=True)
     inputs = program.graph_signature.input_specs
     outputs = program.graph_signature.output_specs
     names = {spec.arg.name: place for place, spec in enumerate(inputs)}

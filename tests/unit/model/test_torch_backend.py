@@ -150,6 +150,11 @@ def test_results_lie_in_memory_as_pytorchs_do() -> None:
     torch.testing.assert_close(found, (x * 2, (x + 1).transpose(1, 2)))
 
 
+def test_a_decomposition_that_fails_is_left_out() -> None:
+    bounds = torch.tensor([0.0, 1.0])
+    assert compiled(lambda x: torch.bucketize(x, bounds) + 1)(torch.tensor(0.5)) == 2
+
+
 def test_an_index_outside_its_table_is_an_error() -> None:
     table = whole_numbers(4, 3)
     run = compiled(lambda rows: torch.nn.functional.embedding(rows, table), strict=True)

@@ -2,21 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 import torch
-from torch._decomp import decomposition_table
+from torch._decomp import core_aten_decompositions, decomposition_table
 from torch.export import default_decompositions
 
 from dovetail.frontends.torch.convert.table import CONVERSIONS
 
+_LOG = logging.getLogger("dovetail.torch")
+_FAILURES = (RuntimeError, TypeError, AssertionError)
+"""What decompositions of PyTorch raise for arguments that their authors did not think of."""
 Table = dict[torch._ops.OperatorBase, Callable[..., object]]
 
 
+T = TypeVar("T")
+
+
+def traced_with(trace: Callable[[Table], T], whole: bool = False) -> T:
+    """What ``trace`` makes with all decompositions, or with PyTorch's core ones where one of the others fails.
+
+    ``whole`` where it would otherwise keep operators that PyTorch itself makes of others.
+    """
+    try:
+        return trace(decompositions(whole))
+    except _FAILURES:
+        _LOG.info("traced again with fewer decompositions", exc_info=True)
+        return trace(_allowed(default_decompositions().materialize() if whole else core_aten_decompositions()))
+
+
 def decompositions(whole: bool = False) -> Table:
-    """What PyTorch is handed to trace a graph with; ``whole`` where it would otherwise keep what is made of others."""
-    table = dict(default_decompositions().materialize()) if whole else {}
-    table.update(decomposition_table)
+    """What PyTorch is handed to trace a graph with: all that it has."""
+    base = default_decompositions().materialize() if whole else {}
+    return _allowed({**base, **decomposition_table})
+
+
+def _allowed(table: Mapping[torch._ops.OperatorBase, Callable[..., object]]) -> Table:
     return {op: made for op, made in table.items() if str(op) not in CONVERSIONS and _can_go(op)}
 
 

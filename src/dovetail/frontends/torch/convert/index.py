@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 
 from dovetail.base.dtypes import DTYPES, Kind
@@ -102,6 +104,13 @@ def index_select(context: Context, call: Call) -> Results:
     return (context.reshape(found, call.shape),)
 
 
+def take(context: Context, call: Call) -> Results:
+    """Elements counted in row-major order."""
+    x = call.tensor("self")
+    flat = context.reshape(x, (prod(context.shape(x)),))
+    return (context.node("gather", flat, call.tensor("index"), axis=0),)
+
+
 def embedding(context: Context, call: Call) -> Results:
     return (context.node("embedding", call.tensor("weight"), call.tensor("indices")),)
 
@@ -191,6 +200,7 @@ CONVERSIONS: dict[str, Conversion] = {
     "aten._unsafe_index_put.default": index_put,
     "aten.diagonal_scatter.default": diagonal_scatter,
     "aten.index_select.default": index_select,
+    "aten.take.default": take,
     "aten.embedding.default": embedding,
     "aten.gather.default": gather,
     "aten.scatter.src": scatter,
