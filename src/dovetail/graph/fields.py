@@ -30,7 +30,8 @@ class Field:
 
     @property
     def title(self) -> str:
-        first = next(node for nodes in self.regions for node in nodes if node.op in _LAYERS)
+        every = [node for nodes in self.regions for node in nodes]
+        first = next((node for node in every if node.op in _LAYERS), every[0])
         return f"{first.op} and {len(self.regions) - 1} other regions"
 
 

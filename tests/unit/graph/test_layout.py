@@ -153,3 +153,12 @@ graph g(x: f32[1, 3, 8, 8]) -> (y)
     after, records = Layout()(before, OPERATORS)
     assert after is before
     assert records[0].why == "few channels"
+
+
+def test_images_between_moves_alone_have_a_title() -> None:
+    text = """graph g(x: f32[1, 8, 4, 3]) -> (a, p)
+      e = erf(x)
+      a = abs(e)
+      p = pad(e) {pads = (0, 1, 2, 1, 0, 1, 1, 0)}
+    """
+    same(bound(text), optimise(bound(text), OPERATORS)[0])
