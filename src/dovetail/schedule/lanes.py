@@ -17,6 +17,7 @@ from dovetail.ir.expr import (
     argument_types,
     statement_type,
     value_type,
+    walk,
 )
 from dovetail.ir.primitives import PRIMITIVES
 from dovetail.ir.program import Combine, Statement
@@ -26,11 +27,20 @@ DTypes = Mapping[str, DType]
 
 
 def lane_counts(statement: Statement, dtypes: DTypes, instructions: Repertoire) -> tuple[int, ...]:
-    """Widths, widest first, at which all of ``statement`` has instructions; always ends in 1."""
+    """Widths, widest first, at which all of ``statement`` has instructions; always ends in 1.
+
+    No instruction counts along its lanes: a statement that looks at its loops runs one element at a time.
+    """
+    if any(isinstance(node, Position) and node.index.names() & loops_of(statement) for node in walk(statement.value)):
+        return (1,)
     out = dtypes[statement.out.tensor]
     own = moved_type(statement, dtypes)
     needs = frozenset(_statement(statement, dtypes, own, out))
     return tuple(w for w in instructions.widths(own.name) if w == 1 or _available(instructions, needs, w))
+
+
+def loops_of(statement: Statement) -> frozenset[str]:
+    return frozenset(loop.name for loop in statement.loops)
 
 
 def moved_type(statement: Statement, dtypes: DTypes) -> DType:

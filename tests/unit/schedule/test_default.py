@@ -65,3 +65,12 @@ def test_only_a_unit_alone_sees_less_of_the_second_cache() -> None:
     alone = machine.for_units(1).usable
     assert machine.for_units(2) is machine
     assert alone[1] < machine.usable[1] and (alone[0], alone[2]) == (machine.usable[0], machine.usable[2])
+
+
+@pytest.mark.parametrize("name", ["x86-64-v3", "x86-64-v4"])
+def test_a_statement_that_looks_at_its_loops_has_no_lanes(name: str) -> None:
+    text = "in x: f32[8,40]  out y: f32[8,40]\nfor i<8, j<40: y[i,j] = select(j - i > 3, -inf, x[i,j])"
+    target, flat = load_target(name), collapse(program(text))
+    plan = default_plan(flat, target, 2)
+    assert [leaf.width for leaf in plan.leaves()] == [1]
+    assert build_nest(flat, plan, target).body
