@@ -59,7 +59,7 @@ def bench(
         str | None, typer.Option(metavar="FILE", help="JSON lists 'gemm' and 'conv' or 'convs' instead of a program.")
     ] = None,
     against: Annotated[
-        str | None, typer.Option(metavar="SYSTEMS", help="With a model: onnxruntime,openvino, measured in turns.")
+        str | None, typer.Option(metavar="SYSTEMS", help="With a model: onnxruntime,openvino,torch; in turns.")
     ] = None,
     size: Sizes = None,
     shape: Shapes = None,
@@ -76,7 +76,7 @@ def bench(
     Example:
       dovetail bench matmul.dt --threads 1
       dovetail bench --shapes benchmarks/shapes/resnet50_convs.json --relaxed
-      dovetail bench resnet.onnx --against onnxruntime,openvino
+      dovetail bench resnet.onnx --against onnxruntime,openvino,torch
 
     The limits are measured first: float32 multiply-adds in registers, and reads from memory. `share` is the part
     reached of the slower of the two, when each operand is read once; more than 100 % means that data stayed in a cache.

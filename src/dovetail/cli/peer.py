@@ -45,10 +45,23 @@ def _openvino(path: str, threads: int, feeds: Feeds) -> Call:
     return lambda: request.infer(feeds)
 
 
+def _torch(path: str, threads: int, feeds: Feeds) -> Call:
+    import torch
+
+    from dovetail.frontends.onnx.file import read
+    from dovetail.model.onnx_session import Session
+    from dovetail.model.torch_graph import as_torch
+
+    torch.set_num_threads(threads)
+    session = Session(read(path), as_torch)
+    return lambda: session.run(dict(feeds))
+
+
 SYSTEMS: Mapping[str, Callable[[str, int, Feeds], Call]] = {
     "dovetail": _dovetail,
     "onnxruntime": _onnxruntime,
     "openvino": _openvino,
+    "torch": _torch,
 }
 
 

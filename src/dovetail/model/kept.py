@@ -24,7 +24,7 @@ from dovetail.stored import target_key
 from dovetail.targets.model import Target
 
 Array = npt.NDArray[np.generic]
-SHARE = 4
+SHARE = 2
 """One model takes at most this part of the cache."""
 _TRIM_SHARE = 64
 """A file that takes more than this part of it may have made the cache too large."""
