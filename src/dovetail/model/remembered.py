@@ -34,6 +34,7 @@ from dovetail.targets.model import Target
 if TYPE_CHECKING:
     from dovetail.frontends.onnx.entries import HostValue
 
+Key = tuple[tuple[np.dtype[np.generic], tuple[int, ...]], ...]
 _KIND = "onnx"
 _SETTLED_NS = 5 * 10**9
 _MOST = 32
@@ -129,6 +130,14 @@ class _Memory:
         self._store.put(_KIND, {**self._key, "types": types}, json.dumps(value).encode())
 
 
+def _key(values: tuple[HostValue, ...]) -> Key:
+    """Dtypes and shapes; nothing where something is no array."""
+    try:
+        return tuple([(value.dtype, value.shape) for value in values])  # type: ignore[union-attr]
+    except AttributeError:
+        return ()
+
+
 class RememberedFunction:
     """A file as a function; it is read when something is asked that the cache cannot say."""
 
@@ -138,10 +147,15 @@ class RememberedFunction:
         self._models: dict[str, CompiledModel] = {}
         self._several: set[str] = set()
         """Types for which the model is more than one function."""
+        self._quick: dict[Key, CompiledModel] = {}
+        """The same models by what is cheap to look at."""
         facts = memory.facts()
         self.inputs, self.outputs = (self._file().inputs, self._file().outputs) if facts is None else facts
 
     def __call__(self, *arrays: HostValue) -> tuple[HostValue, ...]:
+        model = self._quick.get(_key(arrays))
+        if model is not None:
+            return model(*arrays)
         if len(arrays) != len(self.inputs):
             names = ", ".join(printable(i.name) for i in self.inputs)
             raise CallError(f"the model takes {len(self.inputs)} inputs ({names}), got {len(arrays)}")
@@ -149,9 +163,14 @@ class RememberedFunction:
 
     def run(self, feeds: Mapping[str, HostValue]) -> dict[str, HostValue]:
         """The outputs by name, for inputs by name."""
+        given = tuple(feeds.get(i.name) for i in self.inputs)
+        model = self._quick.get(_key(given)) if len(given) == len(feeds) else None
+        if model is not None:
+            return dict(zip(self.outputs, model(*given), strict=True))
         model, types = self._known(feeds), self._types(feeds)
         if model is not None:
-            return dict(zip(self.outputs, model(*(feeds[i.name] for i in self.inputs)), strict=True))
+            self._quick = {**self._quick, _key(given): model} if len(self._quick) < _MOST else {_key(given): model}
+            return dict(zip(self.outputs, model(*given), strict=True))
         if not types or types in self._several:
             return self._file().run(feeds)
         ordered = {i.name: feeds[i.name] for i in self.inputs}
