@@ -26,6 +26,7 @@ from dovetail.base.errors import CacheError
 
 LIMIT_BYTES = 2 << 30
 _CHANCE = "00"  # one put in 256 looks at the whole directory, whichever process makes it: there may be many files
+_LOOK_SHARE = 16  # and so does who has written this part of the limit since it last looked
 _MAGIC = b"dovetail cache 1\n"
 _DIGEST_BYTES = 32
 _KIND = re.compile(r"[a-z][a-z0-9_-]{0,31}")
@@ -68,6 +69,7 @@ class Cache:
         self._directory = directory
         self._limit_bytes = limit_bytes
         self._hits = self._misses = 0
+        self._unseen_bytes = 0
         self.refusal = refusal
 
     def get(self, kind: str, key: Mapping[str, str]) -> bytes | None:
@@ -93,7 +95,8 @@ class Cache:
         except OSError as error:
             self.refusal = f"the last entry could not be written: {error}"
             return
-        if path.name.startswith(_CHANCE):
+        self._unseen_bytes += len(body)
+        if path.name.startswith(_CHANCE) or self._unseen_bytes > self._limit_bytes // _LOOK_SHARE:
             self.trim()
 
     def file(self, kind: str, key: Mapping[str, str]) -> Path | None:
@@ -117,6 +120,7 @@ class Cache:
 
     def trim(self) -> None:
         """Drops the entries unused for longest until what is left is under nine tenths of the limit."""
+        self._unseen_bytes = 0
         files = sorted(self._files())
         total = sum(size for _, size, _ in files)
         if total <= self._limit_bytes:
