@@ -9,10 +9,12 @@ Code refers to three kinds of outside names: those in ``symbols``, and, failing 
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Iterable, Mapping
 from functools import cache
 
 import llvmlite.binding as llvm
+from llvmlite.binding import ffi
 
 from dovetail.base.errors import CodegenError
 
@@ -127,3 +129,13 @@ def _initialise() -> None:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     llvm.initialize_native_asmparser()
+
+
+# One lock guards LLVM, and a fork copies it as it is: the child could wait for ever for a thread that it does not have.
+# So a fork waits until no other thread is in LLVM. llvmlite offers no other way to hold its lock.
+_in_llvm = ffi.lib._lock
+os.register_at_fork(
+    before=lambda: _in_llvm.__enter__(),
+    after_in_parent=lambda: _in_llvm.__exit__(),
+    after_in_child=lambda: _in_llvm.__exit__(),
+)

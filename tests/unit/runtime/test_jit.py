@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import os
+import signal
+import threading
 import time
 
 import llvmlite.binding as llvm
@@ -103,3 +106,28 @@ def test_loading_takes_milliseconds_at_most() -> None:
 def test_the_same_text_gives_the_same_object_and_the_identity_names_the_compiler() -> None:
     assert compile_ir(TABLE) == compile_ir(TABLE)
     assert set(compiler_identity()) == {"llvm", "triple"}
+
+
+def test_a_fork_while_another_thread_is_in_llvm_leaves_the_child_free_to_compile() -> None:
+    stop = threading.Event()
+
+    def keep_compiling() -> None:
+        while not stop.is_set():
+            compile_ir(ADD)
+
+    busy = threading.Thread(target=keep_compiling)
+    busy.start()
+    try:
+        assert [_exit_code_of_a_fork_that_compiles() for _ in range(10)] == [0] * 10
+    finally:
+        stop.set()
+        busy.join()
+
+
+def _exit_code_of_a_fork_that_compiles() -> int:
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)  # ends a child that waits for ever
+        code = load_object(compile_ir(ADD), {})
+        os._exit(0 if BINARY(code.address("add"))(40, 2) == 42 else 1)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
