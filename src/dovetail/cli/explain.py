@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dovetail.base.errors import RewriteError
+from dovetail.cli.model_explain import explain_model
+from dovetail.cli.model_run import is_model
 from dovetail.cli.options import (
     AlgorithmName,
     AsJson,
+    PatternFile,
     ProgramPath,
     ProgramText,
     Relaxed,
     RuleFile,
+    Shapes,
     TargetName,
     Threads,
     wishes_of,
@@ -50,9 +54,11 @@ def explain_verb(
     relaxed: Relaxed = False,
     algorithm: AlgorithmName = "",
     threads: Threads = None,
+    shape: Shapes = None,
+    patterns: PatternFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Explain how a program or a term runs on a machine, and by which rules.
+    """Explain how a program, a term or a model runs on a machine, and by which rules.
 
     \b
     Example:
@@ -61,6 +67,7 @@ def explain_verb(
       dovetail explain layer.dt --target my-chip.toml --derivation
       dovetail explain layer.dt --derivation --rules mine.toml
       dovetail explain layer.dt --explore 8
+      dovetail explain model.onnx --patterns mine.toml             what matched, what nearly did, which operand parted
 
     A term is a definition: def f(x: f32[8]) -> y = map(exp, x). A derivation begins with the rules of FILE, wherever
     they fire, until none does. On a simulated machine those follow that lead to its instructions. A processor runs the
@@ -72,6 +79,9 @@ def explain_verb(
     """
     from dovetail.targets.load import load_target
 
+    if path is not None and is_model(path):
+        explain_model(path, target, threads, shape, patterns, as_json)
+        return
     source = read_source(path, text)
     machine = load_target(target)
     wishes = wishes_of(relaxed, rules, algorithm)

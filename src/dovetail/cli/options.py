@@ -36,6 +36,10 @@ PlanFile = Annotated[
 RuleFile = Annotated[
     str | None, typer.Option("--rules", metavar="FILE", help="Rewrite rules of your own: a .toml file with [[rule]].")
 ]
+PatternFile = Annotated[
+    str | None,
+    typer.Option("--patterns", metavar="FILE", help="Of a model: patterns of your own, a .toml file with [[pattern]]."),
+]
 Relaxed = Annotated[
     bool, typer.Option("--relaxed", help="Allow rules that change values within their stated error, such as Winograd.")
 ]

@@ -15,7 +15,7 @@ from dovetail.base.errors import GraphError, RewriteError, RuleError
 from dovetail.base.limits import DEFAULT_REWRITE_LIMITS, RewriteLimits
 from dovetail.ir.graph.edit import Replacement, free_names, replace_values
 from dovetail.ir.graph.graph import Attribute, Graph, Node, Type
-from dovetail.ir.graph.verify import Operators, verify
+from dovetail.ir.graph.verify import Operators, infer, verify
 from dovetail.ops.table import OPERATORS
 from dovetail.rewrite.conditions import Condition, Test
 from dovetail.rewrite.graph_attributes import (
@@ -97,7 +97,7 @@ def derive_graph(
             return GraphDerivation(start, graph, tuple(steps), stopped)
         steps += [_step(graph, one) for one in found]
         graph = _replaced(graph, types, found, operators)
-        types = verify(graph, operators)
+        types = infer(graph, operators)
     return GraphDerivation(start, graph, tuple(steps))
 
 

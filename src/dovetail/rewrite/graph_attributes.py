@@ -85,6 +85,10 @@ def _same_types(facts: GraphFacts, first: str, second: str) -> bool:
     return facts.type_of(first) == facts.type_of(second)
 
 
+def _are_different(facts: GraphFacts, first: str, second: str) -> bool:
+    return facts.binding.terms[first] != facts.binding.terms[second]
+
+
 def _used_once(facts: GraphFacts, name: str) -> bool:
     return facts.graph.uses(facts.binding.terms[name]) == 1
 
@@ -95,6 +99,7 @@ GRAPH_PREDICATES = {
         GraphPredicate("constant", 1, _is_constant, "it is made of constants alone"),
         GraphPredicate("same_type", 1, _same_type, "it has the type of the result"),
         GraphPredicate("same_types", 2, _same_types, "both have one type"),
+        GraphPredicate("different", 2, _are_different, "they are not the same value"),
         GraphPredicate("used_once", 1, _used_once, "nothing else reads it"),
         GraphPredicate("scalar", 1, lambda facts, x: _rank(facts, x, 0), "it is one number"),
         GraphPredicate("vector", 1, lambda facts, x: _rank(facts, x, 1), "it has one axis"),

@@ -85,13 +85,14 @@ def _check_operation(rule: Rule, key: str, found: Operation) -> None:
         if name not in known.attributes:
             hint = closest(name, known.attributes) if known.attributes else "it has none"
             raise RuleError(f"{found.op} has no attribute '{name}'", where=where, hint=hint)
-        _check_attribute(attribute, key, where)
+        check_attribute(attribute, key, where)
     missing = [n for n, p in known.attributes.items() if p.required and n not in dict(found.attributes)]
     if missing:
         raise RuleError(f"{found.op} needs the attribute '{missing[0]}'", where=where, hint=f"{{{missing[0]} = ?a}}")
 
 
-def _check_attribute(attribute: AttributeTerm, key: str, where: str) -> None:
+def check_attribute(attribute: AttributeTerm, key: str, where: str) -> None:
+    """Raise a RuleError unless an attribute of the side ``key`` can be matched, or made."""
     if not isinstance(attribute, MadeAttribute):
         return
     if attribute.function not in ATTRIBUTE_FUNCTIONS:
@@ -105,21 +106,22 @@ def _check_attribute(attribute: AttributeTerm, key: str, where: str) -> None:
     if count not in (None, len(attribute.args)):
         raise RuleError(f"{attribute.function} takes {count} attributes, not {len(attribute.args)}", where=where)
     for arg in attribute.args:
-        _check_attribute(arg, key, where)
+        check_attribute(arg, key, where)
 
 
 def _shape(rule: Rule, term: GraphTerm) -> Shape:
     if isinstance(term, AnyValue):
         return Anything(term.name)
     known = OPERATORS[term.op]
-    named = {name: _pattern(attribute) for name, attribute in term.attributes}
+    named = {name: attribute_pattern(attribute) for name, attribute in term.attributes}
     defaults = {name: as_value(p.default) for name, p in known.attributes.items() if name not in named}
     operands = tuple(_shape(rule, operand) for operand in term.operands)
     settings = tuple({**named, **defaults}.items())
     return Node(f"{term.op}({len(operands)})", settings, operands, known.commutative and len(operands) > 1)
 
 
-def _pattern(attribute: AttributeTerm) -> Value:
+def attribute_pattern(attribute: AttributeTerm) -> Value:
+    """What the matcher compares an attribute with."""
     match attribute:
         case AnyAttribute(name):
             return f"?{name}"

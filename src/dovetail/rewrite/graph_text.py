@@ -63,7 +63,7 @@ GraphTerm = AnyValue | Operation
 
 def parse_graph_term(text: str, name: str = "rule") -> GraphTerm:
     """The graph term that ``text`` describes; ``name`` stands for it in messages."""
-    reader = _Reader(Source(text, name))
+    reader = GraphReader(Source(text, name))
     return reader.whole_text(reader.value)
 
 
@@ -96,7 +96,7 @@ def _metas(attribute: AttributeTerm) -> frozenset[str]:
     return frozenset()
 
 
-class _Reader(Cursor):
+class GraphReader(Cursor):
     """Recursive descent over the tokens of the functional language."""
 
     def __init__(self, source: Source) -> None:
