@@ -31,13 +31,14 @@ def absorbed_moves(sketch: Sketch) -> None:
         if kinds.isdisjoint(_READERS):
             continue
         inside = {node.results[0] for node in nodes}
-        waiting = [value for node in nodes for value in node.operands]
-        while waiting:
-            value = waiting.pop(0)
+        joined: list[Node] = []
+        for value in [value for node in nodes for value in node.operands]:
             chain = _chain(sketch, value, inside, last_stays=Work.ROWS in kinds)
-            if chain:
-                sketch.join(number, chain)
-                inside.update(node.results[0] for node in chain)
+            joined += chain
+            inside.update(node.results[0] for node in chain)
+            sketch.home.update((node.results[0], number) for node in chain)
+        if joined:
+            sketch.join(number, tuple(joined))
 
 
 def sunk_moves(sketch: Sketch) -> None:
@@ -69,8 +70,8 @@ def _chain(sketch: Sketch, value: str, inside: Collection[str], last_stays: bool
     A view that joins axes stays outside: through it, one loop of the reader would be a quotient and a remainder.
     """
     found: list[Node] = []
-    known = set(inside)
-    while (node := sketch.graph.producer(value)) is not None and _joins(sketch, node, known):
+    below = ""
+    while (node := sketch.graph.producer(value)) is not None and _joins(sketch, node, inside, below):
         if sketch.work_of(node) is Work.VIEW and not splits(sketch.types[node.operands[0]], sketch.types[value]):
             break
         if last_stays and sketch.work_of(node) is Work.MOVE and not _keeps_last(sketch, node):
@@ -78,18 +79,18 @@ def _chain(sketch: Sketch, value: str, inside: Collection[str], last_stays: bool
         if found and found[-1].op == node.op == "transpose":
             break  # the upper one belongs to who makes the value: together they would be none
         found.append(node)
-        known.add(value)
-        value = node.operands[0]
+        below, value = value, node.operands[0]
     while found and sketch.work_of(found[-1]) is Work.VIEW:
         found.pop()
     return tuple(found)
 
 
-def _joins(sketch: Sketch, node: Node, inside: Collection[str]) -> bool:
+def _joins(sketch: Sketch, node: Node, inside: Collection[str], below: str) -> bool:
+    """Whether a move or view is read by ``inside`` alone, and by the one node ``below`` of its chain."""
     if sketch.work_of(node) not in (Work.MOVE, Work.VIEW) or not sketch.is_free(node) or len(node.results) > 1:
         return False
     (value,) = node.results
-    read_here = all(user.results[0] in inside for user in sketch.graph.users(value))
+    read_here = all(user.results[0] in inside or user.results[0] == below for user in sketch.graph.users(value))
     return len(node.operands) == 1 and read_here and value not in sketch.outputs
 
 

@@ -79,9 +79,10 @@ class CleanUp:
             if values is None:
                 continue
             done[rule] += 1
+            readers = [reader.results[0] for v in node.results for reader in sheet.readers(v)]
             for old, new in zip(node.results, values, strict=True):
                 assert sheet.types[old] == sheet.types[new], f"{rule.name} changes the type of {old}"
                 sheet.replace(old, new)
             makers = [made.results[0] for v in (*values, *node.operands) if (made := sheet.maker(v)) is not None]
-            return [*makers, *(reader.results[0] for v in values for reader in sheet.readers(v))]
+            return [*makers, *readers]
         return []

@@ -50,6 +50,11 @@ def fields(graph: Graph, types: Mapping[str, Type], found: Iterable[Region], ope
     return tuple(_field(graph, part, every, home, open_, touched) for part in _connected(images, touched))
 
 
+def has_layers(graph: Graph) -> bool:
+    """Whether there are layers on images; without them nothing is known to be one."""
+    return any(node.op in _LAYERS for node in graph.nodes)
+
+
 def _takes_any_order(nodes: tuple[Node, ...], work: Mapping[str, Work]) -> bool:
     kinds = {work[node.results[0]] for node in nodes}
     return not kinds.isdisjoint(_ANY_ORDER) and kinds <= _ANY_ORDER | {Work.VIEW} and all(map(_knows_channels, nodes))
@@ -123,8 +128,7 @@ def _field(
     open_: list[bool],
     touched: Mapping[str, list[int]],
 ) -> Field:
-    order = {name: place for place, node in enumerate(graph.nodes) for name in node.results}
-    images = tuple(sorted(part, key=order.__getitem__))
+    images = tuple(sorted(part, key=graph.place))
     numbers = sorted({number for value in images for number in touched[value]})
     readers: dict[str, tuple[frozenset[str], ...]] = {}
     converted: set[str] = set()

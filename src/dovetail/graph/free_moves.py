@@ -49,7 +49,7 @@ def _copies(sheet: Sheet, node: Node, work: dict[str, Work], taken: dict[str, No
         return 0
     readers = sheet.readers(value)
     kinds = {work[reader.results[0]] for reader in readers if reader.results[0] not in taken}
-    if value in sheet.outputs or len(readers) > _MOST_READERS or not kinds <= _TAKES_OVER:
+    if sheet.is_output(value) or len(readers) > _MOST_READERS or not kinds <= _TAKES_OVER:
         return 0
     if kind is Work.VIEW and not _is_move(sheet, node.operands[0], work):
         return 0

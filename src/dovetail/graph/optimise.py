@@ -12,29 +12,44 @@ from dovetail.graph.dead_code import DeadCode
 from dovetail.graph.free_moves import FreeMoves
 from dovetail.graph.layout import Layout
 from dovetail.graph.record import Pass, Passed, Record
+from dovetail.graph.reroll import ReRoll
+from dovetail.graph.scan_tidy import ScanTidy
 from dovetail.ir.graph.bound import BoundGraph
 from dovetail.ir.graph.verify import Operators
 
+FIRST: tuple[Pass, ...] = (DeadCode(), ReRoll())
+"""Steps of an unrolled loop are most alike before anything has been made simpler."""
 PASSES: tuple[Pass, ...] = (
     DeadCode(),
     ConstantFolding(),
     CleanUp(),
     BatchNormFolding(),
     CommonSubexpressions(),
+    ScanTidy(),
 )
 FINISH: tuple[Pass, ...] = (Layout(), FreeMoves())
 _MOST_ROUNDS = 4
 
 
 def optimise(
-    bound: BoundGraph, operators: Operators, passes: Sequence[Pass] = PASSES, finish: Sequence[Pass] = FINISH
+    bound: BoundGraph,
+    operators: Operators,
+    passes: Sequence[Pass] = PASSES,
+    finish: Sequence[Pass] = FINISH,
+    *,
+    patterns: Sequence[Pass] = (),
+    first: Sequence[Pass] = FIRST,
 ) -> Passed:
     """A graph that computes the same from the same inputs, outputs of the same names, and what was done and not done.
 
-    Rounds of all ``passes`` end when one changes nothing; what was not done is reported as the last round found it.
-    Then ``finish``, once each: what they make is for ``regions``, and a round would undo it.
+    ``patterns`` are a user's own: they see the graph as the model states it. Then ``first``, once each. Rounds of all
+    ``passes`` end when one changes nothing; what was not done is reported as the last round found it. Then ``finish``,
+    once each: what they make is for ``regions``, and a round would undo it.
     """
     done: list[Record] = []
+    for one in (*patterns, *first):
+        bound, records = one(bound, operators)
+        done.extend(records)
     for _ in range(_MOST_ROUNDS):
         left: list[Record] = []
         before = bound

@@ -10,7 +10,7 @@ an input, a constant or another output is a copy of it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -33,13 +33,16 @@ class Sheet:
         self.data: dict[str, Array] = dict(bound.data)
         self.nodes: dict[str, Node] = {node.results[0]: node for node in graph.nodes}
         self.outputs: list[str] = list(graph.outputs)
-        self._asked = Counter(graph.outputs)
+        self._asked: dict[str, list[int]] = {}
+        self._uses: Counter[str] = Counter(graph.outputs)
         self._makers: dict[str, str] = {name: node.results[0] for node in graph.nodes for name in node.results}
         self._readers: dict[str, dict[str, None]] = {}
         self._constants: dict[str, None] = {value.name: None for value in graph.constants}
         self._sizes = {size.name: size for size in graph.sizes}
         self._taken = set(graph.names())
         self._next = len(self._taken)
+        for place, name in enumerate(graph.outputs):
+            self._asked.setdefault(name, []).append(place)
         for node in graph.nodes:
             self._note(node)
 
@@ -60,8 +63,10 @@ class Sheet:
 
     def uses(self, value: str) -> int:
         """How many operands and outputs ``value`` is."""
-        inside = sum(self.nodes[key].operands.count(value) for key in self._readers.get(value, ()))
-        return inside + self._asked[value]
+        return self._uses[value]
+
+    def is_output(self, value: str) -> bool:
+        return value in self._asked
 
     def array(self, value: str) -> Array | None:
         """The data of a constant; None for anything else."""
@@ -102,8 +107,7 @@ class Sheet:
         for name, array in zip(node.results, arrays, strict=True):
             del self._makers[name]
             self._fix(name, array, self.types[name])
-        for name in dict.fromkeys(node.operands):
-            self._readers[name].pop(key, None)
+        self._forget(node)
         self.release(*node.operands)
 
     def _fix(self, name: str, array: Array, t: Type) -> None:
@@ -115,13 +119,16 @@ class Sheet:
         """Everything that reads ``old`` reads ``new``; what nothing reads any more is gone."""
         if old == new:
             return
+        assert self.types[old] == self.types[new], f"{old} is {self.types[old]}, {new} is {self.types[new]}"
+        self._uses[new] += self._uses.pop(old, 0)
         for key in self._readers.pop(old, {}):
             node = self.nodes[key]
             self.nodes[key] = replace(node, operands=tuple(new if name == old else name for name in node.operands))
             self._readers.setdefault(new, {})[key] = None
+        for place in self._asked.get(old, ()):
+            self.outputs[place] = new
         if old in self._asked:
-            self.outputs = [new if name == old else name for name in self.outputs]
-            self._asked[new] += self._asked.pop(old)
+            self._asked.setdefault(new, []).extend(self._asked.pop(old))
         self.release(old)
 
     def redirect(self, key: str, old: str, new: str) -> None:
@@ -130,6 +137,9 @@ class Sheet:
         self.nodes[key] = replace(node, operands=tuple(new if name == old else name for name in node.operands))
         self._readers[old].pop(key)
         self._readers.setdefault(new, {})[key] = None
+        count = node.operands.count(old)
+        self._uses[old] -= count
+        self._uses[new] += count
 
     def release(self, *values: str) -> None:
         """Leave out the makers of ``values``, and of what they alone read, where nothing needs them."""
@@ -141,9 +151,8 @@ class Sheet:
             node = self.nodes.pop(key)
             for name in node.results:
                 del self._makers[name]
-            for name in dict.fromkeys(node.operands):
-                self._readers[name].pop(key, None)
-                waiting.append(name)
+            self._forget(node)
+            waiting += node.operands
 
     def needed(self, value: str) -> bool:
         return bool(self._readers.get(value)) or value in self._asked
@@ -159,9 +168,17 @@ class Sheet:
         constants = tuple(Value(name, self.types[name]) for name in self._constants if name in read)
         outputs = tuple(names.get(name, name) for name in self.outputs)
         graph = Graph(self.graph.name, inputs, outputs, tuple(nodes), constants, self.graph.sizes)
+        graph.keep_types(self.operators, self._types_of(graph, names))
         data = {value.name: self.data[value.name] for value in constants}
         shown = {names.get(name, name): model for name, model in self.bound.names.items()}
         return BoundGraph(graph, data, shown)
+
+    def _types_of(self, graph: Graph, names: Mapping[str, str]) -> dict[str, Type]:
+        """The types of the values of ``graph``, in order; some are called by ``names`` there."""
+        old = {new: name for name, new in names.items()}
+        made = (name for node in graph.nodes for name in node.results)
+        every = (*(value.name for value in (*graph.inputs, *graph.constants)), *made)
+        return {name: self.types[old.get(name, name)] for name in every}
 
     def _output_names(self) -> dict[str, str]:
         """New values that take the name of an output that is gone; other such outputs become copies."""
@@ -211,6 +228,13 @@ class Sheet:
     def _note(self, node: Node) -> None:
         for name in node.operands:
             self._readers.setdefault(name, {})[node.results[0]] = None
+            self._uses[name] += 1
+
+    def _forget(self, node: Node) -> None:
+        """A node that has been left out reads nothing."""
+        for name in node.operands:
+            self._readers[name].pop(node.results[0], None)
+            self._uses[name] -= 1
 
     def _fresh(self) -> str:
         while (name := f"v{self._next}") in self._taken:

@@ -75,6 +75,30 @@ def lstm(
     )
 
 
+def projected_lstm(
+    x: Type, w: Type, r: Type, bias: Type, h0: Type, c0: Type, projection: Type, *, reverse: int = 0
+) -> str:
+    """``lstm`` whose state is narrower than its cells: ``h' = (o*tanh(c')) @ projection``, projection[n, j]."""
+    layer = _layer(x, w, r, bias, h0, None, 4, reverse, 0.0, cells=c0.shape[-1])
+    hidden, wide = layer.hidden, layer.wide
+    need_shape("c0", c0, (layer.batch, hidden))
+    need_shape("projection", projection, (layer.state, hidden))
+    shape = f"{wide}[{layer.steps}, {layer.batch}, {hidden}]"
+    i, o, f, g = (layer.gate(number) for number in range(4))
+    narrow = f"seq t<{layer.steps}: for b<{layer.batch}, n<{layer.state}"
+    return text(
+        layer.begin("c"),
+        f"temp fresh: {shape}  temp full: {shape}",
+        f"temp less: {wide}[{layer.steps}, {layer.batch}, {layer.state}]",
+        f"{layer.each}fresh[t, b, j] = sigmoid({f}) * c[t, b, j] + sigmoid({i}) * tanh({g})",
+        layer.next("c", "fresh[t, b, j]"),
+        f"{layer.each}full[t, b, j] = sigmoid({o}) * tanh(fresh[t, b, j])",
+        f"{narrow}, j<{hidden}: less[t, b, n] += full[t, b, j] * projection[n, j]",
+        f"{narrow}: h[t + 1, b, n] = less[t, b, n]",
+        layer.end("h", "c"),
+    )
+
+
 def gru(
     x: Type,
     w: Type,
@@ -126,6 +150,9 @@ class _Layer:
     steps: Index
     batch: Index
     hidden: Index
+    """Units of a gate."""
+    state: Index
+    """Units of h: as many, unless it is projected."""
     rows: Index
     """Of the weights: all gates."""
     gates: int
@@ -142,6 +169,9 @@ class _Layer:
     def each(self) -> str:
         return f"seq t<{self.steps}: for b<{self.batch}, j<{self.hidden}: "
 
+    def width(self, state: str) -> Index:
+        return self.state if state == "h" else self.hidden
+
     def begin(self, *others: str) -> str:
         """Declarations, the products of all inputs, the first states, and at each step the products of the state."""
         wide, rows = self.wide, f"b<{self.batch}, m<{self.rows}"
@@ -149,10 +179,10 @@ class _Layer:
         shape = f"{self.steps}, {self.batch}, {self.rows}"
         return text(
             f"temp a: {wide}[{shape}]  temp u: {wide}[{shape}]",
-            *(f"temp {s}: {self.x.dtype}[{self.steps + 1}, {self.batch}, {self.hidden}]" for s in states),
+            *(f"temp {s}: {self.x.dtype}[{self.steps + 1}, {self.batch}, {self.width(s)}]" for s in states),
             f"for t<{self.steps}, {rows}, i<{self.x.shape[2]}: a[t, b, m] += x[t, b, i] * w[m, i]",
-            *(f"for b<{self.batch}, j<{self.hidden}: {s}[0, b, j] = {s}0[b, j]" for s in states),
-            f"seq t<{self.steps}: for {rows}, k<{self.hidden}: u[t, b, m] += h[t, b, k] * r[m, k]",
+            *(f"for b<{self.batch}, j<{self.width(s)}: {s}[0, b, j] = {s}0[b, j]" for s in states),
+            f"seq t<{self.steps}: for {rows}, k<{self.state}: u[t, b, m] += h[t, b, k] * r[m, k]",
         )
 
     def gate(self, number: int, more: str = "") -> str:
@@ -170,28 +200,39 @@ class _Layer:
 
     def end(self, *states: str) -> str:
         """The state after each step, and the last states."""
-        dtype, hidden = self.x.dtype, f"b<{self.batch}, j<{self.hidden}"
+        dtype, each = self.x.dtype, {s: f"b<{self.batch}, j<{self.width(s)}" for s in states}
         value = "select(t < lengths[b], h[t + 1, b, j], 0.0)" if self.lengths else "h[t + 1, b, j]"
-        last = (f"for {hidden}: {s}_last[b, j] = {s}[{self.steps}, b, j]" for s in states)
+        last = (f"for {each[s]}: {s}_last[b, j] = {s}[{self.steps}, b, j]" for s in states)
         return text(
-            f"out y: {dtype}[{self.steps}, {self.batch}, {self.hidden}]",
-            *(f"out {s}_last: {dtype}[{self.batch}, {self.hidden}]" for s in states),
-            f"for t<{self.steps}, {hidden}: y[{self.element}, b, j] = {value}",
+            f"out y: {dtype}[{self.steps}, {self.batch}, {self.state}]",
+            *(f"out {s}_last: {dtype}[{self.batch}, {self.width(s)}]" for s in states),
+            f"for t<{self.steps}, {each['h']}: y[{self.element}, b, j] = {value}",
             *last,
         )
 
 
 def _layer(
-    x: Type, w: Type, r: Type, bias: Type, h0: Type, lengths: Type | None, gates: int, reverse: int, clip: float
+    x: Type,
+    w: Type,
+    r: Type,
+    bias: Type,
+    h0: Type,
+    lengths: Type | None,
+    gates: int,
+    reverse: int,
+    clip: float,
+    cells: Index | None = None,
 ) -> _Layer:
+    """``cells`` where a gate has other units than h."""
     need_rank("x", x, 3, 3)
     need_rank("h0", h0, 2, 2)
     steps, batch, inputs = x.shape
-    hidden = h0.shape[1]
+    state = h0.shape[1]
+    hidden = state if cells is None else cells
     rows = hidden * gates
-    need_shape("h0", h0, (batch, hidden))
+    need_shape("h0", h0, (batch, state))
     need_shape("w", w, (rows, inputs))
-    need_shape("r", r, (rows, hidden))
+    need_shape("r", r, (rows, state))
     need_shape("bias", bias, (rows * 2,))
     same_dtype(x, w, r, bias, h0)
     if lengths is not None:
@@ -200,7 +241,7 @@ def _layer(
         raise OperatorError("sequences of several lengths backwards", hint="reverse_sequence")
     t = variable("t")
     element = steps - 1 - t if reverse else t
-    return _Layer(x, steps, batch, hidden, rows, gates, element, lengths is not None, clip)
+    return _Layer(x, steps, batch, hidden, state, rows, gates, element, lengths is not None, clip)
 
 
 def _row(hidden: Index, number: int) -> Index:
@@ -246,4 +287,4 @@ def _bound(function: Callable[[str, float, float], str], a: float, b: float) -> 
     return lambda value: function(value, a, b)
 
 
-OPERATORS = operators(rnn, lstm, gru)
+OPERATORS = operators(rnn, lstm, projected_lstm, gru)

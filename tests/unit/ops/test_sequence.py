@@ -95,3 +95,25 @@ def test_activations_are_named() -> None:
         apply_many("rnn", 2, *given(1), activations="Sine")
     with pytest.raises(OperatorError, match="1 activations, not 2"):
         apply_many("gru", 2, *given(3), activations="Tanh")
+
+
+@pytest.mark.parametrize("reverse", [0, 1])
+def test_a_projected_state_is_what_the_next_step_sees(reverse: int) -> None:
+    narrow = 2
+    x, w, _, bias, _ = given(4)
+    r, projection = whole(4 * HIDDEN, narrow) / np.float32(8), whole(narrow, HIDDEN) / np.float32(4)
+    h, c = whole(BATCH, narrow) / np.float32(4), whole(BATCH, HIDDEN) / np.float32(4)
+    y, h_last, c_last = apply_many("projected_lstm", 3, x, w, r, bias, h, c, projection, reverse=reverse)
+    for t in reversed(range(STEPS)) if reverse else range(STEPS):
+        i, o, f, g = gates_at(x[t], w, r, bias, h, 4)
+        c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+        h = (sigmoid(o) * np.tanh(c)) @ projection.T
+        np.testing.assert_allclose(y[t], h, rtol=2e-6, atol=1e-6)
+    np.testing.assert_allclose(h_last, h, rtol=2e-6, atol=1e-6)
+    np.testing.assert_allclose(c_last, c, rtol=2e-6, atol=1e-6)
+
+
+def test_a_projection_fits_its_states() -> None:
+    x, w, r, bias, h = given(4)
+    with pytest.raises(OperatorError, match="projection"):
+        apply_many("projected_lstm", 3, x, w, r, bias, h, whole(BATCH, HIDDEN), whole(HIDDEN + 1, HIDDEN))

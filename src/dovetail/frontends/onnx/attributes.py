@@ -86,7 +86,8 @@ def _read_attribute(proto: AttributeProto, reading: Reading, place: Place, depth
     field = _FIELDS.get(proto.type)
     if field is None:
         raise ModelError("an attribute has no type", where=str(place))
-    filled = [f for f in _FIELDS.values() if (proto.HasField(f) if f in _SINGLE else len(getattr(proto, f)))]
+    stated = {described.name for described, _ in proto.ListFields()}
+    filled = [f for f in _FIELDS.values() if f in stated]
     if proto.ref_attr_name:
         if filled:
             raise ModelError("an attribute has a value and stands for another one", where=str(place))

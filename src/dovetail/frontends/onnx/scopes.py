@@ -43,10 +43,12 @@ def ordered_nodes(nodes: tuple[OnnxNode, ...], scopes: Scopes, check: CheckNode)
     done: list[OnnxNode] = []
     for node in nodes:
         check(node, describe(node))
-        attributes = {name: _ordered_attribute(value, scopes, check) for name, value in node.attributes.items()}
+        if any(True for _ in graphs_of(node)):
+            attributes = {name: _ordered_attribute(value, scopes, check) for name, value in node.attributes.items()}
+            node = replace(node, attributes=attributes)
         for name in node.outputs:
             _make(name, node, scopes)
-        done.append(replace(node, attributes=attributes))
+        done.append(node)
     return tuple(done)
 
 

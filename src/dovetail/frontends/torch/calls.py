@@ -12,7 +12,7 @@ from dovetail.base.errors import GraphError, LimitError, ProgramError, Unsupport
 from dovetail.frontends.torch.call import Argument, Call, Ref
 from dovetail.frontends.torch.context import Context
 from dovetail.frontends.torch.convert.table import CONVERSIONS
-from dovetail.frontends.torch.elements import array_of, type_of
+from dovetail.frontends.torch.elements import type_of
 from dovetail.ir.graph.graph import Type
 
 Names = dict[Node, tuple[str | None, ...]]
@@ -63,8 +63,7 @@ def bring_in(context: Context, node: Node, known: Mapping[Node, object]) -> str:
     """The value of ``node``, made elsewhere, as a constant or an input of the graph."""
     value = known.get(node)
     if isinstance(value, torch.Tensor):
-        type_of(value)
-        return context.constant(array_of(value))
+        return context.kept(value)
     return context.input(type_of(node.meta["val"]))
 
 

@@ -9,59 +9,36 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
+import torch
 
-from dovetail.base.dtypes import DType, Kind, from_numpy
-from dovetail.base.errors import UnsupportedError
+from dovetail.base.dtypes import DType, Kind
+from dovetail.frontends.drawing import Drawing
 from dovetail.frontends.torch.call import Call
-from dovetail.frontends.torch.elements import Array, typed
+from dovetail.frontends.torch.elements import Array, array_of, type_of
 from dovetail.ir.graph.bound import BoundGraph
-from dovetail.ir.graph.build import Builder
 from dovetail.ir.graph.edit import without_dead
 from dovetail.ir.graph.graph import Attribute, Type
-from dovetail.ops.table import OPERATORS
-
-_SHARED_BYTES = 4096
-"""Constants up to this are kept once each."""
 
 
-class Context:
-    """Builds one graph. Values are called x0, x1, ... (inputs), c0, c1, ... (constants) and v0, v1, ..."""
+class Context(Drawing):
+    """Builds one graph."""
 
     def __init__(self) -> None:
-        self.names: dict[str, str] = {}
-        """What PyTorch's graph calls a value of ours, for messages."""
-        self.data: dict[str, Array] = {}
-        self._builder = Builder("model", OPERATORS)
+        super().__init__("model")
         self._inputs = 0
-        self._shared: dict[tuple[str, tuple[int, ...], bytes], str] = {}
-
-    def type(self, name: str) -> Type:
-        return self._builder.types[name]
-
-    def dtype(self, name: str) -> DType:
-        return self.type(name).dtype
-
-    def shape(self, name: str) -> tuple[int, ...]:
-        return tuple(extent.const for extent in self.type(name).shape)
-
-    def rank(self, name: str) -> int:
-        return self.type(name).rank
+        self._kept: dict[tuple[object, ...], str] = {}
 
     def input(self, t: Type) -> str:
         self._inputs += 1
         return self._builder.input(f"x{self._inputs - 1}", t)
 
-    def constant(self, array: Array) -> str:
-        """A constant with this value; equal small ones are one."""
-        dtype = from_numpy(array.dtype)
-        if dtype is None:
-            raise UnsupportedError("a constant", f"elements of {array.dtype} are not in the graph language")
-        if array.nbytes > _SHARED_BYTES:
-            return self._constant(array, dtype)
-        key = (dtype.name, array.shape, array.tobytes())
-        if key not in self._shared:
-            self._shared[key] = self._constant(array, dtype)
-        return self._shared[key]
+    def kept(self, tensor: torch.Tensor) -> str:
+        """A constant with the value of ``tensor``; the same memory read in the same order is one."""
+        type_of(tensor)
+        key = (tensor.data_ptr(), tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.is_neg())
+        if key not in self._kept:
+            self._kept[key] = self.constant(array_of(tensor))
+        return self._kept[key]
 
     def scalar(self, value: float, dtype: DType) -> str:
         """A constant of no axes; a number that ``dtype`` does not hold wraps, as PyTorch's do."""
@@ -103,9 +80,7 @@ class Context:
         return BoundGraph(graph, {value.name: self.data[value.name] for value in graph.constants}, dict(self.names))
 
     def _constant(self, array: Array, dtype: DType) -> str:
-        name = self._builder.constant(f"c{len(self.data)}", typed(dtype, array.shape))
-        self.data[name] = np.ascontiguousarray(array).reshape(array.shape)
-        return name
+        return super()._constant(np.ascontiguousarray(array).reshape(array.shape), dtype)
 
 
 Results = tuple[str | None, ...]

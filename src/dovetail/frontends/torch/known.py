@@ -51,4 +51,10 @@ def _can_fold(node: Node, found: Mapping[Node, object]) -> bool:
         return False
     if torch.Tag.nondeterministic_seeded in tags or any(tensor.device.type != "cpu" for tensor in made):
         return False
-    return all(isinstance(t.numel(), int) and t.numel() <= LARGEST for t in made)
+    return all(isinstance(t.numel(), int) and (t.numel() <= LARGEST or _is_view(node)) for t in made)
+
+
+def _is_view(node: Node) -> bool:
+    """Whether what ``node`` makes is memory that is there already."""
+    schema = getattr(node.target, "_schema", None)
+    return schema is not None and all(made.alias_info is not None for made in schema.returns)

@@ -61,7 +61,7 @@ class Builder:
         )
 
     def _named(self, name: str, t: Type) -> str:
-        check_name(name, f"{name}: {t}")
+        check_name(name, Value(name, t))
         if name in self.types or name in self._sizes:
             raise GraphError(f"'{name}' is made twice", where=f"{name}: {t}")
         self.types[name] = t

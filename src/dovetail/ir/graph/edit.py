@@ -108,16 +108,18 @@ def _renamed(node: Node, names: Mapping[str, str], results: bool = False) -> Nod
 def _in_order(graph: Graph) -> tuple[Node, ...]:
     """The nodes, each behind those it needs, and otherwise as they are."""
     producers = {name: node for node in graph.nodes for name in node.results}
-    done: dict[Node, bool] = {}
+    done: dict[str, bool] = {}
     ordered: list[Node] = []
     for start in graph.nodes:
         waiting = [start]
         while waiting:
             node = waiting[-1]
-            first = node not in done
-            done.setdefault(node, False)
-            missing = [p for name in node.operands if (p := producers.get(name)) is not None and not done.get(p)]
-            if first and any(p in done for p in missing):
+            key = node.results[0]
+            first = key not in done
+            done.setdefault(key, False)
+            makers = [p for name in node.operands if (p := producers.get(name)) is not None]
+            missing = [p for p in makers if not done.get(p.results[0])]
+            if first and any(p.results[0] in done for p in missing):
                 raise GraphError(
                     "the graph runs in a circle", where=node.place, why="a new node needs what it replaces"
                 )
@@ -125,8 +127,8 @@ def _in_order(graph: Graph) -> tuple[Node, ...]:
                 waiting += missing
                 continue
             waiting.pop()
-            if not done[node]:
-                done[node] = True
+            if not done[key]:
+                done[key] = True
                 ordered.append(node)
     return tuple(ordered)
 

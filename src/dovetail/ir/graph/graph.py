@@ -30,6 +30,7 @@ what is carried on, the others are stacked along a new first axis. ``steps`` say
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -50,6 +51,9 @@ class Type:
 
     def __str__(self) -> str:
         return f"{self.dtype}[{', '.join(map(str, self.shape))}]"
+
+    def __hash__(self) -> int:
+        return hash((self.dtype.name, self.shape))
 
     @property
     def rank(self) -> int:
@@ -124,7 +128,7 @@ class Node:
 class Graph:
     """Nodes in an order in which every value is made before it is used. ``verify`` says whether it means anything.
 
-    Not slotted: who makes and who reads a value is worked out when it is first asked for, and kept.
+    Not slotted: who makes and who reads a value, and its type, is worked out when it is first asked for, and kept.
     """
 
     name: str
@@ -134,6 +138,9 @@ class Graph:
     constants: tuple[Value, ...] = ()
     sizes: tuple[Size, ...] = ()
     """Run-time extents; a body uses those of the graph around it and has none of its own."""
+    _typed: dict[int, tuple[object, dict[str, Type]]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     def __str__(self) -> str:
         inputs = ", ".join(map(str, self.inputs))
@@ -153,10 +160,22 @@ class Graph:
     def uses(self, value: str) -> int:
         """How many operands and graph outputs ``value`` is; twice in one node counts twice."""
         inside = sum(node.operands.count(value) for node in self.users(value))
-        return inside + self.outputs.count(value)
+        return inside + self._asked[value]
 
     def is_constant(self, value: str) -> bool:
         return value in self._constants
+
+    def is_output(self, value: str) -> bool:
+        return value in self._asked
+
+    def types_by(self, operators: object) -> dict[str, Type] | None:
+        """The type of every value, where it has been worked out by this table of operators and kept."""
+        table, types = self._typed.get(id(operators), (None, None))
+        return types if table is operators else None
+
+    def keep_types(self, operators: object, types: dict[str, Type]) -> None:
+        """From now on known: nobody may change ``types``, nor has to work them out again."""
+        self._typed[id(operators)] = (operators, types)
 
     def names(self) -> frozenset[str]:
         """Every value and size there is."""
@@ -167,6 +186,10 @@ class Graph:
         """These nodes, each once, as they stand in the graph."""
         places = self._places
         return tuple(self.nodes[place] for place in sorted({places[node.results[0]] for node in nodes}))
+
+    def place(self, value: str) -> int:
+        """Which of the nodes, counted from 0, makes ``value``."""
+        return self._places[value]
 
     @cached_property
     def _places(self) -> Mapping[str, int]:
@@ -187,6 +210,10 @@ class Graph:
     @cached_property
     def _constants(self) -> frozenset[str]:
         return frozenset(value.name for value in self.constants)
+
+    @cached_property
+    def _asked(self) -> Counter[str]:
+        return Counter(self.outputs)
 
 
 def node(op: str, operands: tuple[str, ...], results: tuple[str, ...], **attributes: Attribute) -> Node:

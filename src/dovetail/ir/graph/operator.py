@@ -15,7 +15,7 @@ import difflib
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from math import isnan
 from types import NoneType, UnionType
@@ -66,24 +66,26 @@ class Operator:
 
     def settings(self, node: Node) -> dict[str, Attribute | None]:
         """The attributes of ``node``, defaults filled in, each of its kind. Raises an OperatorError."""
-        for name in (name for name, _ in node.attributes if name not in self.attributes):
-            has = f"its attributes: {', '.join(self.attributes)}" if self.attributes else "it has none"
-            hint = closest(name, self.attributes)
-            raise OperatorError(f"{self.name} has no attribute '{name}'", where=node.place, why=has, hint=hint)
-        given = dict(node.attributes)
-        return {name: self._setting(node, name, given) for name in self.attributes}
+        return dict(self.stated(node).values)
 
-    def _setting(self, node: Node, name: str, given: Mapping[str, Attribute]) -> Attribute | None:
+    def stated(self, node: Node) -> Settings:
+        """``settings`` as they are kept for all nodes that state the same."""
+        try:
+            return _settings(self, _Given(repr(node.attributes), node.attributes))
+        except OperatorError as error:
+            raise OperatorError(error.what, where=node.place, why=error.why, hint=error.hint) from None
+
+    def setting(self, name: str, given: Mapping[str, Attribute]) -> Attribute | None:
+        """One attribute, where a node states those ``given``; an OperatorError where that cannot be."""
         parameter = self.attributes[name]
         words, accepts = _KINDS[parameter.kind]
         if name not in given:
             if parameter.required:
-                raise OperatorError(f"{self.name} needs the attribute '{name}', {words}", where=node.place)
+                raise OperatorError(f"{self.name} needs the attribute '{name}', {words}")
             return parameter.default
         found = accepts(given[name])
         if found is None:
-            what = f"attribute '{name}' of {self.name} is {show(given[name])}, not {words}"
-            raise OperatorError(what, where=node.place)
+            raise OperatorError(f"attribute '{name}' of {self.name} is {show(given[name])}, not {words}")
         return found
 
     def parameters(self, count: int) -> tuple[str, ...]:
@@ -101,6 +103,22 @@ class Operator:
             listed = f" ({', '.join(self.operands)})" if self.operands and not self.variadic else ""
             operands = "operand" if wanted.endswith("1") else "operands"
             raise OperatorError(f"{self.name} takes {wanted} {operands}{listed}, not {count}", where=node.place)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All attributes of an operator, in its order; ``shown`` tells apart what compares equal: 0.0 and -0.0."""
+
+    shown: str
+    values: tuple[tuple[str, Attribute | None], ...] = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """Attributes as a node states them."""
+
+    shown: str
+    attributes: tuple[tuple[str, Attribute], ...] = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,10 +158,13 @@ def operators(*functions: Callable[..., str]) -> tuple[Operator, ...]:
 def meaning(known: Operator, node: Node, types: tuple[Type, ...], sizes: Mapping[str, Size]) -> Meaning:
     """What ``node`` computes from operands of these types; raises an OperatorError when it cannot."""
     known.check_count(node)
-    settings = tuple(known.settings(node).items())
-    used = tuple(sizes[name] for name in dict.fromkeys(n for t in types for e in t.shape for n in sorted(e.names())))
+    settings = known.stated(node)
+    used: tuple[Size, ...] = ()
+    if sizes:
+        names = dict.fromkeys(n for t in types for extent in t.shape for n in sorted(extent.names()))
+        used = tuple(sizes[name] for name in names)
     try:
-        found = _meaning(known, settings, str(settings), types, used)
+        found = _meaning(known, settings, types, used)
     except OperatorError as error:
         what, why, hint = (_with_names(part, used) for part in (error.what, error.why, error.hint))
         raise OperatorError(what or "", where=node.place, why=why, hint=hint) from None
@@ -155,21 +176,25 @@ def meaning(known: Operator, node: Node, types: tuple[Type, ...], sizes: Mapping
 
 
 @lru_cache(maxsize=_MEANINGS)
-def _meaning(
-    known: Operator,
-    settings: tuple[tuple[str, Attribute | None], ...],
-    shown: str,
-    types: tuple[Type, ...],
-    used: tuple[Size, ...],
-) -> Meaning:
-    """``shown`` tells apart what compares equal: 0.0 and -0.0."""
+def _settings(known: Operator, given: _Given) -> Settings:
+    for name in (name for name, _ in given.attributes if name not in known.attributes):
+        has = f"its attributes: {', '.join(known.attributes)}" if known.attributes else "it has none"
+        hint = closest(name, known.attributes)
+        raise OperatorError(f"{known.name} has no attribute '{name}'", why=has, hint=hint)
+    found = dict(given.attributes)
+    values = tuple((name, known.setting(name, found)) for name in known.attributes)
+    return Settings(repr(values), values)
+
+
+@lru_cache(maxsize=_MEANINGS)
+def _meaning(known: Operator, settings: Settings, types: tuple[Type, ...], used: tuple[Size, ...]) -> Meaning:
     forth: dict[str, Index] = {size.name: variable(f"Z{number}") for number, size in enumerate(used)}
     plain = [resized(t, forth) for t in types]
     names = known.parameters(len(types))
     lines = [f"size Z{number} in {size.low}..{size.high}" for number, size in enumerate(used)]
     lines += [f"in {name}: {t}" for name, t in zip(names, plain, strict=True)]
     try:
-        program = parse("\n".join([*lines, known.function(*plain, **dict(settings))]), known.name)
+        program = parse("\n".join([*lines, known.function(*plain, **dict(settings.values))]), known.name)
         if known.run is None:
             verify(program)
     except ProgramError as error:

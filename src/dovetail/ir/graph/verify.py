@@ -7,7 +7,7 @@ take its operands, a body that does not fit its ``scan``.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Mapping
 
 from dovetail.base.dtypes import DTYPES
 from dovetail.base.errors import GraphError, LimitError
@@ -26,6 +26,8 @@ _WORDS = frozenset((*_OWN_WORDS, *(role.value for role in Role), *PRIMITIVES, *D
 """What a value cannot be called: words of this language and of programs, where it becomes a tensor."""
 
 Operators = Mapping[str, Operator]
+Where = Node | Value | Size
+"""What a message points to."""
 
 
 def verify(graph: Graph, operators: Operators, limits: Limits = DEFAULT_LIMITS) -> dict[str, Type]:
@@ -34,19 +36,26 @@ def verify(graph: Graph, operators: Operators, limits: Limits = DEFAULT_LIMITS) 
     if len(sizes) < len(graph.sizes):
         raise GraphError("a size is declared twice", where="\n".join(map(str, graph.sizes)))
     for size in graph.sizes:
-        check_name(size.name, str(size))
+        check_name(size.name, size)
         if not 0 <= size.low <= size.high <= limits.extent:
             raise GraphError(f"the range of size '{size.name}' is not one of 0..{limits.extent}", where=str(size))
-    return _check_graph(graph, operators, sizes, limits)
+    types = _check_graph(graph, operators, sizes, limits)
+    graph.keep_types(operators, types)
+    return dict(types)
 
 
 def infer(graph: Graph, operators: Operators, around: Mapping[str, Size] | None = None) -> dict[str, Type]:
     """The type of every value of a graph that has passed ``verify``; a body has the sizes of the graph around it."""
+    kept = None if around else graph.types_by(operators)
+    if kept is not None:
+        return dict(kept)
     types = {value.name: value.type for value in (*graph.inputs, *graph.constants)}
     sizes = {**(around or {}), **{size.name: size for size in graph.sizes}}
     for node in graph.nodes:
         types.update(zip(node.results, result_types(node, types, operators, sizes), strict=True))
-    return types
+    if not around:
+        graph.keep_types(operators, types)
+    return dict(types)
 
 
 def result_types(
@@ -61,11 +70,12 @@ def result_types(
     return meaning(find(node, operators), node, operands, sizes).results
 
 
-def check_name(name: str, where: str) -> None:
+def check_name(name: str, where: Where) -> None:
+    """A name that a value can have; ``where`` is written out only in a message."""
     if not _NAME.fullmatch(name) or _SIZE_OF_A_PROGRAM.fullmatch(name):
-        raise GraphError(f"{name!r} cannot be a name", where=where, hint="letters, digits and _, as in v0")
+        raise GraphError(f"{name!r} cannot be a name", where=_text(where), hint="letters, digits and _, as in v0")
     if name in _WORDS:
-        raise GraphError(f"'{name}' is a word of the language", where=where, hint=f"{name}_")
+        raise GraphError(f"'{name}' is a word of the language", where=_text(where), hint=f"{name}_")
 
 
 def _check_graph(graph: Graph, operators: Operators, sizes: Mapping[str, Size], limits: Limits) -> dict[str, Type]:
@@ -84,8 +94,10 @@ def _check_graph(graph: Graph, operators: Operators, sizes: Mapping[str, Size], 
 
 
 def _check_value(value: Value, types: Mapping[str, Type], sizes: Mapping[str, Size], limits: Limits) -> None:
-    check_name(value.name, str(value))
-    _check_new(value.name, str(value), types, sizes)
+    check_name(value.name, value)
+    _check_new(value.name, value, types, sizes)
+    if all(extent.is_constant and 0 <= extent.const <= limits.extent for extent in value.type.shape):
+        return
     ranges = {size.name: (size.low, size.high) for size in sizes.values()}
     for dim, extent in enumerate(value.type.shape):
         if unknown := sorted(extent.names() - sizes.keys()):
@@ -110,17 +122,21 @@ def _check_node(node: Node, types: Mapping[str, Type], later: Mapping[str, Node]
             what = "is used before it is made" if name in later else "is made by nothing"
             raise GraphError(f"'{name}' {what}", where=node.place, why=why, hint=None if why else closest(name, types))
     for number, name in enumerate(node.results):
-        check_name(name, node.place)
-        _check_new(name, node.place, types, sizes)
+        check_name(name, node)
+        _check_new(name, node, types, sizes)
         if name in node.results[:number]:
             raise GraphError(f"'{name}' is made twice", where=node.place)
 
 
-def _check_new(name: str, where: str, types: Iterable[str], sizes: Iterable[str]) -> None:
+def _check_new(name: str, where: Where, types: Container[str], sizes: Container[str]) -> None:
     if name in types:
-        raise GraphError(f"'{name}' is made twice", where=where, why="there is another value of this name above")
+        raise GraphError(f"'{name}' is made twice", where=_text(where), why="there is another value of this name above")
     if name in sizes:
-        raise GraphError(f"'{name}' is already the name of a size", where=where)
+        raise GraphError(f"'{name}' is already the name of a size", where=_text(where))
+
+
+def _text(where: Where) -> str:
+    return where.place if isinstance(where, Node) else str(where)
 
 
 def _scan_types(

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from onnx import TensorProto, helper
 
+from dovetail.frontends.onnx.entries import HostValue
+from dovetail.frontends.onnx.file import from_proto
+from dovetail.model.onnx_session import Session, reference
 from tests.unit.frontends.onnx.single import Array, convert_many
 from tests.unit.ops.single import apply_many, whole
 
@@ -73,3 +77,34 @@ def test_activations_of_each_direction_have_their_own_numbers() -> None:
         numbers = {"activations": name, "alpha": (alpha,), "beta": (beta,)}
         one, _ = apply_many("rnn", 2, *parts, reverse=way, **numbers)  # type: ignore[arg-type]
         np.testing.assert_array_equal(y[:, way], one)
+
+
+@pytest.mark.parametrize("direction", ["forward", "reverse"])
+@pytest.mark.parametrize("op", GATES)
+def test_without_steps_the_first_states_are_the_last(op: str, direction: str) -> None:
+    _, w, r, bias = given(op, 1)
+    first = whole(1, BATCH, HIDDEN)
+    x = np.zeros((0, BATCH, INPUTS), np.float32)
+    y, last = convert_many(op, 2, x, w, r, bias, None, first, hidden_size=HIDDEN, direction=direction)
+    assert y.shape == (0, 1, BATCH, HIDDEN)
+    np.testing.assert_array_equal(last, first)
+
+
+@pytest.mark.parametrize("direction", ["forward", "reverse"])
+def test_a_length_known_at_run_time_alone_ends_with_the_last_step(direction: str) -> None:
+    x, w, r, bias = given("GRU", 1)
+    arrays = {"x": x, "w": w, "r": r, "b": bias}
+    names = [*arrays, "lengths"]
+    made = helper.make_node("GRU", names, ["y", "h"], hidden_size=HIDDEN, direction=direction)
+    inputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, array.shape) for name, array in arrays.items()]
+    inputs.append(helper.make_tensor_value_info("lengths", TensorProto.INT32, (BATCH,)))
+    outputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in ("y", "h")]
+    graph = helper.make_graph([made], "g", inputs, outputs)
+    model = from_proto(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8))
+    session = Session(model, reference)
+    made_by = []
+    for first in (STEPS + 3, STEPS):
+        feeds: dict[str, HostValue] = {**arrays, "lengths": np.array([first, 2, 3], np.int32)}
+        made_by.append([np.asarray(value) for value in session.run(feeds).values()])
+    for found, expected in zip(*made_by, strict=True):
+        np.testing.assert_array_equal(found, expected)

@@ -20,12 +20,12 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from dovetail.base.dtypes import DType, from_numpy
-from dovetail.base.errors import LimitError, UnsupportedError
+from dovetail.base.dtypes import DType
+from dovetail.base.errors import LimitError
 from dovetail.base.limits import DEFAULT_MODEL_LIMITS, ModelLimits
+from dovetail.frontends.drawing import Drawing
 from dovetail.frontends.onnx.model import OnnxNode
 from dovetail.ir.graph.bound import BoundGraph
-from dovetail.ir.graph.build import Builder
 from dovetail.ir.graph.edit import without_dead
 from dovetail.ir.graph.evaluate import run_node
 from dovetail.ir.graph.graph import SCAN, Attribute, Graph, Node, Type
@@ -39,8 +39,6 @@ LARGEST_GUARD = 64
 """Elements of an input that may be looked at: shapes, axes, sizes and scales have a few."""
 _WINDOW = frozenset(("kernel", "strides", "pads", "dilations", "output_padding"))
 """Attributes that are extents, or go into them."""
-_SHARED_BYTES = 4096
-"""Constants up to this are kept once each."""
 
 
 class Later(Exception):
@@ -51,47 +49,30 @@ class Later(Exception):
         self.name = name
 
 
-class Context:
+class Context(Drawing):
     """Builds one graph; ``around`` is that of the graph whose ``scan`` repeats this one."""
 
     def __init__(
         self, opsets: Mapping[str, int], around: Context | None = None, limits: ModelLimits = DEFAULT_MODEL_LIMITS
     ) -> None:
+        super().__init__("model" if around is None else "step")
         self.opsets: Mapping[str, int] = opsets
         self.limits = limits
-        self.names: dict[str, str] = {}
-        """What the model calls a value of ours, for messages."""
         self.guards: dict[str, Array] = {}
         """Inputs whose value was asked for."""
-        self.data: dict[str, Array] = {}
         self._around = around
-        self._builder = Builder("model" if around is None else "step", OPERATORS)
         self._known: dict[str, Array] = {}
         self._guarded: set[str] = set()
         self._seen: dict[str, Array] = {}
         self._outer: dict[str, str] = {}
         self._inner: dict[str, str] = {}
         self._producers: dict[str, Node] = {}
-        self._shared: dict[tuple[str, tuple[int, ...], bytes], str] = {}
         self._inputs: list[str] = []
 
     @property
     def opset(self) -> int:
         """The version of the standard operators that the node at hand belongs to."""
         return self.opsets.get("", 1)
-
-    def type(self, name: str) -> Type:
-        return self._builder.types[name]
-
-    def dtype(self, name: str) -> DType:
-        return self.type(name).dtype
-
-    def shape(self, name: str) -> tuple[int, ...]:
-        """The extents of a value, as numbers."""
-        return tuple(extent.const for extent in self.type(name).shape)
-
-    def rank(self, name: str) -> int:
-        return self.type(name).rank
 
     def value(self, name: str) -> Array | None:
         """The value of ``name`` if it is known while building, or can be for the inputs at hand."""
@@ -136,19 +117,6 @@ class Context:
     def nodes(self, op: str, *operands: str, results: int, **attributes: Attribute) -> tuple[str, ...]:
         """What a node with several results makes."""
         return self._add(op, operands, results, attributes)
-
-    def constant(self, array: Array) -> str:
-        """A constant with this value; equal small ones are one."""
-        array = np.asarray(array)
-        dtype = from_numpy(array.dtype)
-        if dtype is None:
-            raise UnsupportedError("a constant", f"elements of {array.dtype} are not in the graph language")
-        if array.nbytes > _SHARED_BYTES:
-            return self._constant(array, dtype)
-        key = (dtype.name, array.shape, array.tobytes())
-        if key not in self._shared:
-            self._shared[key] = self._constant(array, dtype)
-        return self._shared[key]
 
     def scalar(self, value: float, dtype: DType) -> str:
         """A constant of no axes."""
@@ -210,8 +178,8 @@ class Context:
     def _constant(self, array: Array, dtype: DType) -> str:
         if self._around is not None:
             return self.share(self._around.constant(array))
-        name = self._builder.constant(f"c{len(self.data)}", Type(dtype, tuple(map(number, array.shape))))
-        self.data[name] = self._known[name] = array
+        name = super()._constant(array, dtype)
+        self._known[name] = array
         return name
 
     def _order(self, name: str, guard: bool = True) -> list[str] | None:

@@ -66,7 +66,7 @@ def _direction(
         if first is not None and batch_first:
             first = transpose(context, first, (1, 0, 2))
         given.append(full(context, (batch, hidden), 0, dtype) if first is None else _part(context, first, at))
-    lengths = _lengths(context, optional(operands, 4), context.shape(x)[0])
+    lengths = _lengths(context, node, optional(operands, 4), context.shape(x)[0])
     peepholes = optional(operands, 7) if op == "lstm" else None
     if op == "lstm" and (peepholes is not None or lengths is not None):
         given.append(full(context, (3 * hidden,), 0, dtype) if peepholes is None else _part(context, peepholes, at))
@@ -98,14 +98,18 @@ def _settings(node: OnnxNode, op: str, at: int, reverse: bool) -> dict[str, Attr
     return found
 
 
-def _lengths(context: Context, name: str | None, steps: int) -> str | None:
-    """Lengths of sequences, unless it is known that all have every step."""
+def _lengths(context: Context, node: OnnxNode, name: str | None, steps: int) -> str | None:
+    """Lengths of sequences, unless it is known that all have every step; one that is longer ends with the last step."""
     if name is None:
         return None
     known = context.fixed(name)
+    listed = [] if known is None else [int(n) for n in known.reshape(-1).tolist()]
+    if any(not 0 <= n <= steps for n in listed):
+        raise malformed(node, f"sequence_lens is {listed}, and there are {steps} steps")
     if known is not None and np.all(known == steps):
         return None
-    return cast(context, name, DTYPES["i64"])
+    whole = cast(context, name, DTYPES["i64"])
+    return whole if known is not None else context.node("min", whole, full(context, (), steps, DTYPES["i64"]))
 
 
 def _part(context: Context, x: str, at: int) -> str:
