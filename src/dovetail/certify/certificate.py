@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from hashlib import sha256
 
 from dovetail.base.errors import CertificateError
@@ -82,10 +83,11 @@ def _checks(subject: Subject) -> Iterator[Check]:
     lanes = max((leaf.width for leaf in plan.leaves()), default=1)
     affordable = tuple(c for c in choices if is_affordable(subject.program, c, lanes, subject.threads))
     if affordable or small is None:
-        yield emitted_check(subject.kernel(), affordable or choices, WHOLE)
+        yield emitted_check(subject.program, plan, subject.kernel, affordable or choices, WHOLE)
     else:
         few = size_choices(small.program, small.plan)
-        yield emitted_check(subject.build(small.program, small.plan), few, _note(small))
+        code = partial(subject.build, small.program, small.plan)
+        yield emitted_check(small.program, small.plan, code, few, _note(small))
 
 
 def _static_checks(flat: Program, plan: Plan, nest: Nest, target: Target) -> Generator[Check, None, Instance | None]:

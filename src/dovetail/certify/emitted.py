@@ -6,7 +6,7 @@ each corner), and those that would take too long by the code of a small instance
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from time import perf_counter
@@ -14,6 +14,7 @@ from time import perf_counter
 import numpy as np
 import numpy.typing as npt
 
+from dovetail.certify.calm import calmed
 from dovetail.certify.exact import allowance, failure
 from dovetail.certify.rounding import is_linear, spread_of, widened
 from dovetail.certify.sample import evaluate_at, points_needed, written_elements
@@ -24,6 +25,7 @@ from dovetail.ir.bind import extents
 from dovetail.ir.certificate import Check
 from dovetail.ir.evaluate import evaluate
 from dovetail.ir.fill import fill, sums_are_exact
+from dovetail.ir.plan import Plan
 from dovetail.ir.program import Program
 from dovetail.ir.work import work
 from dovetail.runtime.kernel import Kernel
@@ -41,6 +43,8 @@ MOST_BYTES = 64 << 20
 MOST_SECONDS = 0.2
 MOST_STEPS = 500
 """Steps of a recurrence, each of which the reference takes by itself."""
+MOST_IN_STEPS = 5e7
+"""Operations of a recurrence: all its elements are compared, and what rounding does to them is found out as well."""
 POINTS = 20_000_000
 """Points of the reference that one element may need."""
 PERIOD = 65_521
@@ -51,34 +55,52 @@ def is_affordable(program: Program, sizes: Mapping[str, int], lanes: int, thread
     """Whether one run is cheap enough: memory, steps of the reference, time at a tenth of what the lanes can do."""
     steps = sum(prod(loop.extent.evaluate(sizes) for loop in s.seq) for s in program.statements if s.seq)
     touched = sum(prod(extents(t, sizes)) * t.dtype.bytes for t in program.tensors)
-    seconds = work(program, sizes).operations / (2e9 * lanes * threads)
+    operations = work(program, sizes).operations
+    seconds = operations / (2e9 * lanes * threads)
+    if steps and operations > MOST_IN_STEPS:
+        return False
     return touched <= MOST_BYTES and seconds <= MOST_SECONDS and steps <= MOST_STEPS
 
 
-def emitted_check(kernel: Kernel, choices: tuple[dict[str, int], ...], note: str) -> Check:
-    """``kernel`` against its program for each choice of run-time sizes; ``note`` says what is being run."""
+def emitted_check(
+    program: Program, plan: Plan, code: Callable[[], Kernel], choices: tuple[dict[str, int], ...], note: str
+) -> Check:
+    """``code`` of ``program`` for each choice of run-time sizes; ``note`` says what is being run.
+
+    The code may still be in the making: what it is compared with is computed before it is asked for.
+    """
     started = perf_counter()
+    runs = [_Run(program, plan, sizes, note) for sizes in choices]
+    first = runs[0].expected()
+    before = perf_counter() - started
+    kernel = code()
+    started = perf_counter() - before
     details = []
-    for sizes in choices:
-        run = _Run(kernel, sizes, note)
-        passed, detail = run.sampled() if run.is_large else run.complete()
+    for number, run in enumerate(runs):
+        passed, detail = run.compared(kernel, run.expected() if number else first)
         details.append(detail)
         if not passed:
             return Check(CLAIM, METHOD, detail, False, perf_counter() - started)
     return Check(CLAIM, METHOD, "; ".join(details), True, perf_counter() - started)
 
 
+@dataclass(frozen=True, slots=True)
+class _Expected:
+    """What a kernel is given, and what it is to make of it: whole tensors, or some elements of them."""
+
+    arrays: dict[str, Array]
+    wanted: dict[str, Array]
+    elements: dict[tuple[str, Element], np.generic]
+
+
 @dataclass(frozen=True)
 class _Run:
     """One call of a kernel that has no constants bound yet."""
 
-    kernel: Kernel
+    program: Program
+    plan: Plan
     sizes: dict[str, int]
     note: str
-
-    @property
-    def program(self) -> Program:
-        return self.kernel.program
 
     @property
     def is_large(self) -> bool:
@@ -89,37 +111,45 @@ class _Run:
     def whole(self) -> bool:
         return sums_are_exact(self.program, self.sizes, 1)
 
-    def results(self) -> tuple[dict[str, Array], dict[str, Array]]:
-        """Inputs and outputs by name."""
-        arrays = fill(self.program, 2, self.sizes, period=PERIOD)
-        given = [arrays[t.name] for t in self.program.inputs]
-        found = self.kernel(*given, sizes=self.sizes or None)
-        several = found if isinstance(found, tuple) else (found,)
-        return arrays, {t.name: a for t, a in zip(self.program.outputs, several, strict=True)}
+    def expected(self) -> _Expected:
+        arrays = calmed(self.program, fill(self.program, 2, self.sizes, period=PERIOD), self.sizes)
+        if not self.is_large:
+            return _Expected(arrays, evaluate(self.program, arrays, self.sizes), {})
+        chosen = {
+            (tensor, element): evaluate_at(self.program, arrays, self.sizes, tensor, element)
+            for tensor, element in dict.fromkeys(self.elements())
+            if points_needed(self.program, self.sizes, tensor, element) <= POINTS
+        }
+        return _Expected(arrays, {}, chosen)
 
-    def complete(self) -> tuple[bool, str]:
-        arrays, found = self.results()
-        wanted = evaluate(self.program, arrays, self.sizes)
-        compared = compare(self.program, self.kernel.plan, self.sizes, found, wanted, self.whole)
+    def compared(self, kernel: Kernel, expected: _Expected) -> tuple[bool, str]:
+        found = self.results(kernel, expected.arrays)
+        return self.sampled(found, expected) if self.is_large else self.complete(found, expected)
+
+    def results(self, kernel: Kernel, arrays: dict[str, Array]) -> dict[str, Array]:
+        """Outputs by name."""
+        found = kernel(*(arrays[t.name] for t in self.program.inputs), sizes=self.sizes or None)
+        several = found if isinstance(found, tuple) else (found,)
+        return {t.name: a for t, a in zip(self.program.outputs, several, strict=True)}
+
+    def complete(self, found: dict[str, Array], expected: _Expected) -> tuple[bool, str]:
+        wanted = expected.wanted
+        compared = compare(self.program, self.plan, self.sizes, found, wanted, self.whole)
         if not compared.agrees and compared.inexact:
-            allowed = allowed_spread(self.program, arrays, self.sizes, wanted)
-            compared = compare(self.program, self.kernel.plan, self.sizes, found, wanted, self.whole, allowed=allowed)
+            allowed = allowed_spread(self.program, expected.arrays, self.sizes, wanted)
+            compared = compare(self.program, self.plan, self.sizes, found, wanted, self.whole, allowed=allowed)
         if not compared.agrees:
             return False, failure(compared, self.note, self.sizes)
         elements = sum(c.elements for c in compared.classes)
         return True, f"all {elements} elements of {self.note}{shown(self.sizes)}{allowance(compared)}"
 
-    def sampled(self) -> tuple[bool, str]:
-        arrays, found = self.results()
-        chosen = dict.fromkeys(self.elements())
-        values: list[Sample] = []
-        for tensor, element in chosen:
-            if points_needed(self.program, self.sizes, tensor, element) <= POINTS:
-                wanted = evaluate_at(self.program, arrays, self.sizes, tensor, element)
-                values.append((tensor, element, found[tensor][element], wanted))
+    def sampled(self, found: dict[str, Array], expected: _Expected) -> tuple[bool, str]:
+        values: list[Sample] = [
+            (tensor, element, found[tensor][element], wanted) for (tensor, element), wanted in expected.elements.items()
+        ]
         wrong = compare_elements(self.program, self.sizes, values, self.whole)
         if wrong and is_linear(self.program):
-            allowed = self.spread(arrays, values)
+            allowed = self.spread(expected.arrays, values)
             wrong = compare_elements(self.program, self.sizes, values, self.whole, allowed)
         if wrong:
             return False, f"{wrong}, in {self.note}{shown(self.sizes)}"
@@ -144,7 +174,7 @@ class _Run:
         for tensor in self.program.outputs:
             merged = flat.tensor(tensor.name)
             shape, real = extents(merged, self.sizes), extents(tensor, self.sizes)
-            for _, region in tile_classes(flat, self.kernel.plan, merged, self.sizes):
+            for _, region in tile_classes(flat, self.plan, merged, self.sizes):
                 last = tuple(part.stop - 1 for part in region)
                 other = tuple(int(rng.integers(part.start, part.stop)) for part in region)
                 for place in dict.fromkeys((last, other)):

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dovetail.base.errors import CodegenError, IndexRangeError
+from dovetail.certify.calm import calmed
 from dovetail.certify.sizes import shown
 from dovetail.certify.stepped import allowed_spread
 from dovetail.compare import Comparison, compare
@@ -62,7 +63,7 @@ def allowance(found: Comparison) -> str:
 
 
 def _compared(program: Program, plan: Plan, nest: Nest, target: Target, sizes: dict[str, int]) -> Comparison:
-    arrays = fill(program, 1, sizes)
+    arrays = calmed(program, fill(program, 1, sizes), sizes)
     ahead = {hold.tensor: hold.digits for hold in plan.holds if hold.ahead}
     given: dict[str, Array] = {}
     for tensor in (*program.inputs, *program.outputs):

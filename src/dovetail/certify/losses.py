@@ -26,9 +26,10 @@ class Losses:
     """
 
     def __init__(
-        self, program: Program, extents: dict[Pair, int], wanted: dict[Pair, int], together: list[tuple[Pair, ...]]
+        self, program: Program, extents: dict[Pair, int], together: list[tuple[Pair, ...]], pinned: bool = False
     ) -> None:
-        self.program, self.extents, self.wanted = program, extents, wanted
+        self.program, self.extents, self.pinned = program, extents, pinned
+        """Whether dimensions stay of which data says the place."""
         self.written = {s.out.tensor for s in program.statements}
         self.parent: dict[Pair | Dim, tuple[Pair | Dim, Fraction]] = {}
         """Another node of the same tree, and how much of what that one loses this one loses."""
@@ -46,19 +47,23 @@ class Losses:
                 self.note_divisors(number, index, 1)
         for dim in self.fixed_dimensions():
             self.torn.add(self.root(dim)[0])
+        self.trees = {root: _Tree(members, self) for root, members in self.members().items()}
+        self.uses = self.uses_of_dimensions()
 
-    def solve(self) -> dict[Pair, int]:
+    def solve(self, wanted: Mapping[Pair, int]) -> dict[Pair, int]:
+        """What each loop loses so that at least as many iterations are left as ``wanted``."""
         frozen = {self.root(node)[0] for node in self.torn}
         while True:
-            lost = self.losses(frozen)
+            lost = self.losses(frozen, wanted)
             clash = {self.root(pair)[0] for pair in self.clashes(lost)}
             if not clash - frozen:
                 return lost
             frozen |= clash
 
-    def losses(self, frozen: set[Pair | Dim]) -> dict[Pair, int]:
-        trees = {root: _Tree(members, self) for root, members in self.members().items()}
-        rounds = {root: 0 if root in frozen else tree.most for root, tree in trees.items()}
+    def losses(self, frozen: set[Pair | Dim], wanted: Mapping[Pair, int]) -> dict[Pair, int]:
+        trees = self.trees
+        most = {root: tree.most(self.extents, wanted) for root, tree in trees.items()}
+        rounds = {root: 0 if root in frozen else most[root] for root in trees}
         for dim, number, loops in self.joint:
             root, weight = self.root(dim)
             outer = self.root((number, loops[-1]))[0]
@@ -67,7 +72,7 @@ class Losses:
             while True:
                 less = self.less_digits(number, loops, trees, rounds)
                 step = trees[root].rounds(less / weight)
-                if (step is not None and step <= trees[root].most) or not rounds[outer]:
+                if (step is not None and step <= most[root]) or not rounds[outer]:
                     break
                 rounds[outer] -= 1
             rounds[root] = step or 0
@@ -86,15 +91,19 @@ class Losses:
 
     def clashes(self, lost: dict[Pair, int]) -> Iterator[Pair]:
         """Loops of dimensions of written tensors whose uses do not lose the same."""
+        for found in self.uses:
+            if len({loss(lost, number, index, self.extents) for number, index in found}) > 1:
+                yield from ((n, name) for n, index in found for name in index.names() if (n, name) in lost)
+
+    def uses_of_dimensions(self) -> list[list[tuple[int, Index]]]:
+        """For each dimension of a written tensor that is used more than once: the statements and their indices."""
         uses: dict[Dim, list[tuple[int, Index]]] = {}
         for number, statement in enumerate(self.program.statements):
             for access in accesses(statement):
                 for d, index in enumerate(access.indices):
-                    if index.names() and access.tensor in self.written:
+                    if decides(index, self.pinned) and access.tensor in self.written:
                         uses.setdefault((access.tensor, d), []).append((number, index))
-        for found in uses.values():
-            if len({loss(lost, number, index, self.extents) for number, index in found}) > 1:
-                yield from ((n, name) for n, index in found for name in index.names() if (n, name) in lost)
+        return [found for found in uses.values() if len(found) > 1]
 
     def members(self) -> dict[Pair | Dim, list[Pair]]:
         found: dict[Pair | Dim, list[Pair]] = {}
@@ -158,7 +167,7 @@ class Losses:
 
 
 class _Tree:
-    """Loops that lose iterations in fixed proportions; ``most``: how often they can, all of them together."""
+    """Loops that lose iterations in fixed proportions, all of them together."""
 
     def __init__(self, members: list[Pair], losses: Losses) -> None:
         weights = {pair: losses.root(pair)[1] for pair in members}
@@ -168,8 +177,10 @@ class _Tree:
         unit *= lcm(*(grain // gcd(grain, w) for grain, w in grains))
         self.unit = unit
         self.weights = {pair: int(w * unit) for pair, w in weights.items()}
-        spare = {pair: max(0, losses.extents[pair] - losses.wanted[pair]) for pair in members}
-        self.most = min(spare[pair] // w for pair, w in self.weights.items())
+
+    def most(self, extents: Mapping[Pair, int], wanted: Mapping[Pair, int]) -> int:
+        """How often they can, for as many iterations to be left as ``wanted``."""
+        return min(max(0, extents[pair] - wanted[pair]) // w for pair, w in self.weights.items())
 
     def lost(self, pair: Pair, rounds: int) -> int:
         return self.weights[pair] * rounds
@@ -201,6 +212,11 @@ def loss(lost: dict[Pair, int], number: int, index: Index, extents: Mapping[Pair
     if index.is_affine:
         return sum(c * lost.get((number, str(name)), 0) for name, c in index.terms if c > 0)
     return int(sum(s * lost[number, n] for n, s in slopes(index).items() if s > 0 and (number, n) in lost))
+
+
+def decides(index: Index, pinned: bool) -> bool:
+    """Whether a dimension must follow what ``index`` loses; ``pinned``: also where data says the place."""
+    return pinned if index.is_indirect else bool(index.names())
 
 
 def slopes(index: Index) -> dict[str, Fraction]:

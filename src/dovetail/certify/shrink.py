@@ -5,8 +5,8 @@
 
 What comes out need not be a smaller case of the same computation, only a valid program of the same structure: both
 the reference and the nest are asked what it means. Loops that walk one dimension shrink together. A dimension loses
-what its indices lose; a condition that bounds a loop from above moves with it. A loop whose dimensions cannot follow
-keeps its extent.
+what its indices lose, and data is made to point inside what is left; a condition that bounds a loop from above moves
+with it. A loop whose dimensions cannot follow keeps its extent.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from dovetail.base.errors import LimitError, VerifyError
-from dovetail.certify.losses import Dim, Losses, Pair, accesses, digit_loops, indices, loss, slopes
+from dovetail.base.errors import IndexRangeError, LimitError, VerifyError
+from dovetail.certify.losses import Dim, Losses, Pair, accesses, decides, digit_loops, indices, loss, slopes
+from dovetail.ir.evaluate import evaluate
 from dovetail.ir.expr import Expr, Position, Read, rebuild, walk
+from dovetail.ir.fill import fill
 from dovetail.ir.index import Access, Condition, Index, affine, constant, variable
 from dovetail.ir.plan import Leaf, Plan, PlanNode, Tile
 from dovetail.ir.program import Loop, Program, Statement, Tensor
@@ -24,6 +26,10 @@ from dovetail.ir.verify import verify
 
 VECTORS = 64
 """An innermost tile of up to this many vectors stays as it is: it is held in registers."""
+FEW_VECTORS = 2
+"""The same, where nothing is held and little is left of everything else."""
+PLACES = 8
+"""A dimension up to this long that is read at fixed places stays as it is."""
 LADDER = ((2, 16, 4), (2, 3, 3), (1, 8, 4), (1, 3, 3), (1, 1, 1), (1, 1, 32), (1, 1, 128))
 """Rounds of a tile, the extent up to which a loop that shares an index with another (a window) stays as it is, and what
 is left of longer ones: more where everything would lie in a wide border."""
@@ -45,35 +51,49 @@ def reduced(
 
     Tiles of up to ``longest`` that one instruction does stay as they are.
     """
+    found = _reduced(program, plan, sizes, budget, longest, pinned=False)
+    if found is None and any(index.is_indirect for s in program.statements for index in indices(s)):
+        found = _reduced(program, plan, sizes, budget, longest, pinned=True)
+    return found
+
+
+def _reduced(
+    program: Program, plan: Plan, sizes: dict[str, int], budget: int, longest: int, pinned: bool
+) -> Instance | None:
+    """The same; ``pinned``: dimensions of which data says the place stay as they are."""
     too_large: list[tuple[int, int, dict[Pair, int], Plan]] = []
+    fixed = _fixed_extents(program)
+    tiles = _Tiles(fixed, LADDER[0][0], longest)
+    tiles.nodes(plan.body)
+    losses = Losses(program, fixed, tiles.together, pinned)
     for number, (whole, window, few) in enumerate(LADDER):
-        lost, smaller = _shrunk(program, plan, whole, window, few, longest)
+        lost, smaller = _shrunk(losses, plan, whole, window, few, longest)
         if not any(lost.values()):
             continue
         calls = calls_estimated(program, plan, sizes, lost)
         if calls > budget:
             too_large.append((calls, number, lost, smaller))
             continue
-        found = _Rewrite(program, lost).rewritten()
-        if _is_valid(found):
+        found = _Rewrite(program, lost, pinned).rewritten()
+        if _is_valid(found, sizes):
             return Instance(found, smaller, calls)
     for calls, _, lost, smaller in sorted(too_large, key=lambda row: row[:2]):
-        found = _Rewrite(program, lost).rewritten()
-        if _is_valid(found):
+        found = _Rewrite(program, lost, pinned).rewritten()
+        if _is_valid(found, sizes):
             return Instance(found, smaller, calls)
     return None
 
 
 def _shrunk(
-    program: Program, plan: Plan, whole: int, window: int, few: int, longest: int
+    losses: Losses, plan: Plan, whole: int, window: int, few: int, longest: int
 ) -> tuple[dict[Pair, int], Plan]:
     """How many iterations each loop can lose, and the plan with the steps of its tiles shortened in the same way."""
-    fixed = _fixed_extents(program)
+    fixed = losses.extents
     tiles = _Tiles(fixed, whole, longest)
     body = tiles.nodes(plan.body)
-    least = _windows(program, fixed, window, few)
+    least = _windows(losses.program, fixed, window, few)
     wanted = {pair: max(tiles.extent(pair), min(extent, least.get(pair, 1))) for pair, extent in fixed.items()}
-    return Losses(program, fixed, wanted, tiles.together).solve(), Plan(body, plan.holds, plan.note)
+    return losses.solve(wanted), Plan(body, plan.holds, plan.note)
 
 
 def _fixed_extents(program: Program) -> dict[Pair, int]:
@@ -89,13 +109,33 @@ def _windows(program: Program, extents: dict[Pair, int], window: int, few: int) 
             shared = [(number, name) for name in index.names() if (number, name) in extents]
             if len(shared) > 1:
                 found |= {p: extents[p] if extents[p] <= window else few for p in shared}
+    return found | _told_apart(program, extents)
+
+
+def _told_apart(program: Program, extents: dict[Pair, int]) -> dict[Pair, int]:
+    """Short loops along dimensions of which others read fixed places beyond the first."""
+    fixed = {
+        (access.tensor, d)
+        for statement in program.statements
+        for access in statement.reads()
+        for d, index in enumerate(access.indices)
+        if index.is_constant and index.const > 0
+    }
+    found: dict[Pair, int] = {}
+    for number, statement in enumerate(program.statements):
+        for d, index in enumerate(statement.out.indices):
+            pairs = [(number, name) for name in index.names() if (statement.out.tensor, d) in fixed]
+            found |= {p: extents[p] for p in pairs if extents.get(p, PLACES + 1) <= PLACES}
     return found
 
 
-def _is_valid(program: Program) -> bool:
+def _is_valid(program: Program, sizes: dict[str, int]) -> bool:
+    """Whether it means anything; where data says where elements are, whether they still are there."""
     try:
         verify(program)
-    except (VerifyError, LimitError):
+        if any(True for s in program.statements for access in accesses(s) for _ in access.reads()):
+            evaluate(program, fill(program, 1, sizes), sizes)
+    except (VerifyError, LimitError, IndexRangeError):
         return False
     return True
 
@@ -156,7 +196,7 @@ class _Tiles:
         old, new = max(self.cuts.get(pair, [(1, 1)])[-1] for pair in tile.loops)
         longest = VECTORS * old if self.called.isdisjoint(tile.loops) else max(VECTORS * old, self.longest)
         if self.tiled.isdisjoint(tile.loops) and tile.step <= longest:
-            return tile.step
+            return tile.step if self.whole > 1 or _holds(tile) else min(tile.step, FEW_VECTORS * old)
         return self.cut(tile.step, [(old, new)])
 
     def extent(self, pair: Pair) -> int:
@@ -174,6 +214,11 @@ class _Tiles:
         return min(rounds, self.whole) * new + (rest if rest < new else new - 1)
 
 
+def _holds(node: PlanNode) -> bool:
+    """Whether registers, or anything else, are held in a tile."""
+    return isinstance(node, Tile) and (bool(node.holds) or any(_holds(n) for n in node.body))
+
+
 # -- the small program
 
 
@@ -181,6 +226,7 @@ class _Tiles:
 class _Rewrite:
     program: Program
     lost: dict[Pair, int]
+    pinned: bool
 
     @property
     def extents(self) -> dict[Pair, int]:
@@ -191,13 +237,13 @@ class _Rewrite:
         return range(len(self.program.statements))
 
     def losses(self) -> dict[str, tuple[int, ...]]:
-        """What each dimension of each tensor loses: the least of its uses."""
+        """What each dimension of each tensor loses: the least of its uses, but for those whose place is data."""
         least: dict[Dim, int] = {}
         extents = self.extents
         for number, statement in enumerate(self.program.statements):
             for access in accesses(statement):
                 for d, index in enumerate(access.indices):
-                    if index.names() or any(True for _ in index.reads()):
+                    if decides(index, self.pinned):
                         less = loss(self.lost, number, index, extents)
                         least[access.tensor, d] = min(least.get((access.tensor, d), less), less)
         return {t.name: tuple(least.get((t.name, d), 0) for d in range(len(t.shape))) for t in self.program.tensors}

@@ -29,7 +29,7 @@ from dovetail.ir.program import Combine, Program, Role, Statement, Tensor
 Array = npt.NDArray[np.generic]
 ELEMENTARY = INEXACT - {"div", "sqrt"}
 """Functions that instructions compute with an error of their own; quotients and roots are rounded exactly."""
-ULPS = 8
+ULPS = 4
 """More than target files state for any of them."""
 
 

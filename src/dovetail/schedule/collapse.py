@@ -5,6 +5,7 @@
 
 The arrays stay as they are in memory: only their description changes, so the result is the same bits.
 Loops of one iteration go too, and statements of none; what is read in strides and often is copied together first.
+Steps of a sequence become what a planner can keep in registers (``ir/steps``, ``ir/inline_steps``, ``ir/gates``).
 """
 
 from __future__ import annotations
@@ -13,8 +14,11 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from dovetail.ir.expr import Expr, Position, Read, rebuild, walk
+from dovetail.ir.gates import with_parts_apart
 from dovetail.ir.index import Access, Condition, Index, affine, constant, variable
+from dovetail.ir.inline_steps import with_values_inside
 from dovetail.ir.program import Combine, Loop, Program, Statement, Tensor
+from dovetail.ir.steps import with_whole_steps
 from dovetail.schedule.empty import without_empty_statements
 from dovetail.schedule.facts import is_contraction
 from dovetail.schedule.strided import gather_strided
@@ -25,10 +29,19 @@ def collapse(program: Program) -> Program:
     """``program`` with as few loops and dimensions as describe the same memory accesses."""
     program = with_wide_sums(without_empty_statements(program))
     program = _without_unit_loops(program)
-    program = gather_strided(_without_unit_dimensions(program))
-    while (pair := _joinable(program)) is not None:
-        program = _joined(program, *pair)
+    program = _with_joined_dimensions(gather_strided(_without_unit_dimensions(program)))
     while (pair := _joinable_in_one(program)) is not None:
+        program = _joined(program, *pair)
+    return with_parts_apart(with_values_inside(with_whole_steps(program)))
+
+
+def joined(program: Program) -> Program:
+    """``program`` with dimensions joined that are walked together, and without those of one element: no more."""
+    return _with_joined_dimensions(_without_unit_dimensions(program))
+
+
+def _with_joined_dimensions(program: Program) -> Program:
+    while (pair := _joinable(program)) is not None:
         program = _joined(program, *pair)
     return program
 

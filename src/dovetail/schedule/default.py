@@ -8,13 +8,16 @@ from math import ceil, prod
 from dovetail.ir.fit import Fit
 from dovetail.ir.plan import Case, Hold, Leaf, Plan, PlanNode, Tile
 from dovetail.ir.program import Combine, Program, Role
+from dovetail.schedule.chain_plan import around, inside, wrapped
+from dovetail.schedule.chains import chain_from
 from dovetail.schedule.facts import Facts
 from dovetail.schedule.fusion import Followers, followers_of
 from dovetail.schedule.inner import unrolled_loop
 from dovetail.schedule.machine import machine_of
 from dovetail.schedule.order import Order, best_order, expected_cycles
 from dovetail.schedule.pointwise import Vectors, pointwise_cycles
-from dovetail.schedule.pointwise_plan import PointwisePlanner
+from dovetail.schedule.recurrent import RecurrentPlanner
+from dovetail.schedule.segments import segments
 from dovetail.schedule.tile_plan import TilePlan, best_tile_plan
 from dovetail.schedule.tiling import SMALL, Tiling, tilings
 from dovetail.targets.model import Target
@@ -61,7 +64,7 @@ def _plan(program: Program, target: Target, threads: int, tile_fits: tuple[Fit, 
     return Plan(tuple(nodes), tuple(planner.holds), note="analytic model")
 
 
-class _Planner(PointwisePlanner):
+class _Planner(RecurrentPlanner):
     """Every statement of a program, in order; reductions by the orders and calls that cost least."""
 
     def nodes(self) -> list[PlanNode]:
@@ -70,16 +73,43 @@ class _Planner(PointwisePlanner):
             if self.program.statements[group[0]].seq:
                 nodes.append(self.sequence(group))
             elif group[0] not in self.done:
-                nodes += self.bundles(group[0]) or self.rows(group[0]) or self.statement(group[0])
+                nodes += self.chain(group[0]) or self.simple(group[0])
         return nodes
 
+    def simple(self, number: int) -> list[PlanNode]:
+        """A statement, and those that go with it under the same loops."""
+        return self.bundles(number) or self.rows(number) or self.statement(number)
+
+    def chain(self, number: int) -> list[PlanNode]:
+        """Products that go on from each other, block by block, each block as one unit alone would do it."""
+        chain = chain_from(self.program, number, self.done, self.facts)
+        if chain is None or any(fit.statement in chain.numbers for fit in self.tile_fits):
+            return []
+        tiles = around(chain, self.facts, self.machine, self.threads)
+        if tiles is None:
+            return []
+        alone = replace(self.machine, share_alone=self.machine.shares[1])
+        inner = _Planner(inside(self.program, chain, tiles), self.target, alone, 1, most=self.most)
+        inner.done = set(range(len(self.program.statements))) - set(chain.numbers)
+        inner.count = self.count
+        nodes = [node for n in chain.numbers if n not in inner.done for node in inner.simple(n)]
+        self.count = inner.count
+        self.done |= set(chain.numbers)
+        self.cycles += inner.cycles * tiles.trips / self.threads
+        self.holds += [hold for hold in inner.holds if hold.ahead]
+        unit = self.unit_for(sum(self.facts(n).points for n in chain.numbers))
+        laid_out = [hold for hold in inner.holds if not hold.ahead]
+        return [wrapped(nodes, laid_out, chain, tiles, (self.program, self.target.main.name, unit, self.name))]
+
     def sequence(self, group: tuple[int, ...]) -> PlanNode:
-        """Steps in order; inside a step every statement spreads over the units."""
+        """Steps in order; inside a step every segment spreads over the units."""
         body: list[PlanNode] = []
         before = self.cycles
-        for number in group:
-            if number not in self.done:
-                body += self.statement(number)
+        for part in segments(self.program, group, self.facts):
+            whole = [] if isinstance(part, int) else self.segment(part)
+            for number in () if whole else (part,) if isinstance(part, int) else sorted(part.numbers):
+                whole += [] if number in self.done else self.statement(number)
+            body += whole
         steps = prod(max(1, loop.extent.evaluate(self.likely)) for loop in self.program.statements[group[0]].seq)
         self.cycles = before + steps * (self.cycles - before)
         node: tuple[PlanNode, ...] = tuple(body)
@@ -188,14 +218,18 @@ class _Planner(PointwisePlanner):
             here += tuple(h for at, h in packs if at == position)
             pairs = followers.pairs(facts.number, loop)
             node = (Tile(self.name(loop), pairs, step, node, self.unit if parallel else "", holds=here),)
-        self.holds += [h for at, h in packs if at < 0]
-        return node[0]
+        outside = [h for at, h in packs if at < 0]
+        here = tuple(h for h in outside if self.is_made_by_steps(facts, h.tensor))
+        self.holds += [h for h in outside if h not in here]
+        if not here:
+            return node[0]
+        loop = order.outer[0][0]
+        return Tile(self.name(loop), followers.pairs(facts.number, loop), facts.extents[loop], node, holds=here)
 
     def is_stream(self, facts: Facts, read: int, order: Order) -> bool:
         """Whether a read passes once, or almost, or block by block, and is too much for the caches of one unit."""
         use = facts.reads[read]
-        elements = prod(facts.extents[n] for n in use.strides if n in facts.extents)
-        if elements * use.bytes <= sum(self.machine.caches[:2]):
+        if facts.elements(use) * use.bytes <= sum(self.machine.caches[:2]):
             return False
         fixed = [not use.stride(loop) for loop, _, _ in order.outer]
         if any(fixed) and fixed.index(True) > 0:

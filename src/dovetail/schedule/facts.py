@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from dovetail.ir.expr import Apply, Cast, Position, Read, walk
 from dovetail.ir.index import Access, Index
@@ -50,6 +51,10 @@ class Facts:
     is_contraction: bool
     """A sum of products of two elements."""
 
+    def elements(self, use: Use) -> int:
+        """What an access touches, each element of a window as often as it is in one."""
+        return prod(self.extents[n] for n in use.strides if n in self.extents)
+
     @property
     def is_plain(self) -> bool:
         """Every output element belongs to one point of the kept loops, so it can be held while reducing."""
@@ -82,7 +87,7 @@ class Facts:
 
 def facts_of(program: Program, number: int) -> Facts:
     statement = program.statements[number]
-    highs = {s.name: likely(s.low, s.high) for s in program.sizes}
+    highs = {s.name: s.likely for s in program.sizes}
     extents = {loop.name: max(1, loop.extent.evaluate(highs)) for loop in statement.loops}
     dynamic = frozenset(loop.name for loop in statement.loops if not loop.extent.is_constant)
     guarded = frozenset().union(*(c.names() for c in statement.where)) & frozenset(extents)
@@ -90,7 +95,7 @@ def facts_of(program: Program, number: int) -> Facts:
     out = _use(program, statement.out, extents, highs)
     hard = {n for use in (out, *reads) for n, s in use.strides.items() if s is None}
     for node in walk(statement.value):
-        if isinstance(node, Position):
+        if isinstance(node, Position) and not node.index.is_affine:
             hard |= node.index.names()
     used = statement.out.names()
     summed = statement.combine is not Combine.SET
@@ -136,11 +141,6 @@ def _packable(
     if any(c != 1 and name in dynamic for i in indices for name, c in i.terms):
         return False
     return plain and (use.role is Role.CONST or not any(guarded & i.names() for i in indices))
-
-
-def likely(low: int, high: int) -> int:
-    """The value planned for when only a range is known."""
-    return max(low, (low + high) // 2)
 
 
 def _use(program: Program, access: Access, extents: dict[str, int], sizes: dict[str, int]) -> Use:

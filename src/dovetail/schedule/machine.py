@@ -81,7 +81,7 @@ class Machine:
     fetched_lines: float = 0.2
     """What is left of the cost of a line that was asked for ahead of time."""
     line_cost: tuple[float, ...] = (0.8, 2.5, 5.0, 12.0)
-    shares: tuple[float, ...] = (0.5, 0.75, 0.17)
+    shares: tuple[float, ...] = (0.5, 0.65, 0.17)
     """What of each cache a block can count on: beside data that streams past it, and in the third one beside what
     other units and other programs keep there."""
     share_kept: float = 0.6

@@ -101,6 +101,7 @@ def classify(instruction: Instruction, target: Target) -> tuple[Key, Entry] | No
     ("accumulate", op, primitive, dtype, lanes)         acc[l] op= primitive(a[l], b[l])
     ("reduce", op, dtype, lanes)                        acc op= v[l]
     ("keep", dtype, lanes)                              select(l < n, a[l], b[l])
+    ("count", dtype, lanes)                             l
     """
     statement = instruction.program.statements[0]
     if len(instruction.program.statements) != 1 or len(statement.loops) > 1 or statement.where:
@@ -175,6 +176,8 @@ class _Shape:
         if kept is not None:
             return kept
         value = statement.value
+        if isinstance(value, Position):
+            return self.count(value)
         args = value.args if isinstance(value, Apply) else (value.arg,) if isinstance(value, Cast | Bitcast) else ()
         names = tuple(a.access.tensor for a in args if isinstance(a, Read) and self.by_lane(a.access))
         if not args or len(names) != len(args) or self.param:
@@ -191,6 +194,17 @@ class _Shape:
             return ("apply", value.function, dtypes[-1], self.lanes), self.entry(names)
         kind = "cast" if isinstance(value, Cast) else "bitcast"
         return (kind, dtypes[0], out, self.lanes), self.entry(names)
+
+    def count(self, value: Position) -> tuple[Key, Entry] | None:
+        """The lane's own number."""
+        if (
+            not self.lane
+            or self.param
+            or value.index != variable(self.lane)
+            or self.statement.combine is not Combine.SET
+        ):
+            return None
+        return ("count", self.instruction.operand(self.statement.out.tensor).dtype.name, self.lanes), self.entry(())
 
     def keep(self) -> tuple[Key, Entry] | None:
         """select(l < n, a[l], b[l])"""
