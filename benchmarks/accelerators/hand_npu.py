@@ -59,8 +59,9 @@ def gru_operators(shape: Cell) -> Iterator[Nest]:
         yield elementwise_nest(name, b, width * h, repeated=repeated)
     for name, width, repeated in (("mul", 2, True), ("add", 2, True), ("add", 1, True), ("mul", 1, False)):
         yield elementwise_nest(name, b, width * h, repeated=repeated)
-    for name, repeated in (("add", False), ("tanh", False), ("mul", True), ("add", False), ("mul", False)):
+    for name, repeated in (("add", False), ("tanh", False), ("mul", True), ("add", True), ("mul", False)):
         yield elementwise_nest(name, b, h, repeated=repeated)
+    yield elementwise_nest("mul", b, h)
     yield elementwise_nest("add", b, h)
     yield elementwise_nest("round", b, h)
 

@@ -3,7 +3,7 @@
     Types("f16", "f16", "f32")   data, weights, sums: products are formed and added up in the sums' dtype
 
 A machine's vector unit adds, multiplies and takes tanh, so the recurrent cells say no more than that: a sigmoid is
-``0.5 * tanh(0.5 * x) + 0.5``, and the numbers one half and minus one are vectors among the inputs.
+``0.5 * tanh(0.5 * x) + 0.5``, and the numbers one half, one and minus one are vectors among the inputs.
 """
 
 from __future__ import annotations
@@ -143,10 +143,10 @@ def cell(shape: Cell, types: Types) -> str:
 
 
 def gru(shape: Cell, types: Types) -> str:
-    """``f' = n + z * (f - n)`` with ``n = tanh(Wx + r * (Uh + b))``: the form with one recurrent product a step."""
+    """``f' = (1 - z) * n + z * f`` with ``n = tanh(Wx + r * (Uh + b))``: the form with one recurrent product a step."""
     h = shape.hidden
     return _text(
-        *_cell_declarations(shape, types, ("e", "o", "m", "s"), ("q", "p", "a", "n", "v", "d", "z")),
+        *_cell_declarations(shape, types, ("e", "o", "m", "s"), ("q", "p", "a", "n", "v", "i", "z", "d")),
         *_cell_products(shape),
         _each(shape, 2 * h, f"g[t,b,j] = {_sums('x', 'j', types)} + {_sums('y', 'j', types)}"),
         _each(shape, 2 * h, "c[t,b,j] = g[t,b,j] + bias[j]"),
@@ -155,10 +155,11 @@ def gru(shape: Cell, types: Types) -> str:
         _each(shape, h, f"p[t,b,j] = s[t,b,{h}+j] * q[t,b,j]"),
         _each(shape, h, f"a[t,b,j] = p[t,b,j] + {_sums('x', f'{2 * h}+j', types)}"),
         _each(shape, h, "n[t,b,j] = tanh(a[t,b,j])"),
-        _each(shape, h, "v[t,b,j] = n[t,b,j] * minus[j]"),
-        _each(shape, h, "d[t,b,j] = f[t,b,j] + v[t,b,j]"),
-        _each(shape, h, "z[t,b,j] = s[t,b,j] * d[t,b,j]"),
-        _each(shape, h, "f[t+1,b,j] = n[t,b,j] + z[t,b,j]"),
+        _each(shape, h, "v[t,b,j] = s[t,b,j] * minus[j]"),
+        _each(shape, h, "i[t,b,j] = v[t,b,j] + one[j]"),
+        _each(shape, h, "z[t,b,j] = s[t,b,j] * f[t,b,j]"),
+        _each(shape, h, "d[t,b,j] = i[t,b,j] * n[t,b,j]"),
+        _each(shape, h, "f[t+1,b,j] = d[t,b,j] + z[t,b,j]"),
         _each(shape, h, f"h[t+1,b,j] = {_rounded(types)}"),
     )
 
@@ -196,7 +197,7 @@ def _cell_declarations(shape: Cell, types: Types, wide: tuple[str, ...], narrow:
         f"const u: {types.weights}[{h},{gates * h}]",
         f"const bias: {element}[{gates * h}]",
         f"const half: {element}[{sigmoids}]",
-        f"const minus: {element}[{h}]",
+        *(f"const {name}: {element}[{h}]" for name in ("minus", "one") if shape.kind == "gru"),
         f"temp x: {types.sums}[{t},{b},{gates * h}]",
         f"temp y: {types.sums}[{t},{b},{gates * h}]",
         *(f"temp {name}: {element}[{t},{b},{gates * h if shape.kind == 'lstm' else sigmoids}]" for name in "gc"),

@@ -23,13 +23,14 @@ from benchmarks.accelerators.cases import (
 )
 from benchmarks.accelerators.choice import Chosen, chosen
 from benchmarks.accelerators.exact import Verdict, check, exact_cases
+from benchmarks.accelerators.recurrence import LARGE, MOST_STEPS, Stepped, recurrences, stepped
 from benchmarks.accelerators.scale_sim import run_again, stored
 from benchmarks.accelerators.subject import Row, measured
 
 T = TypeVar("T")
 SAMPLE = 8
 """With --quick every so many-th case is run."""
-SECTIONS = ("exact", "sw26010", "npu-mv", "systolic16", "scale-sim", "prediction", "speed", "forms")
+SECTIONS = ("exact", "sw26010", "npu-mv", "systolic16", "scale-sim", "prediction", "speed", "forms", "recurrence")
 BATCHES = (128, 32, 1)
 
 
@@ -92,8 +93,8 @@ class Runner:
                 rows = rows or [row for run in TIMED.values() for row in run(self).rows]
                 yield JUDGED[name](rows)
                 continue
-            if name == "forms":
-                yield choice_of_forms(self)
+            if name in APART:
+                yield APART[name](self)
                 continue
             section = self.exact() if name == "exact" else TIMED[name](self)
             rows += section.rows
@@ -164,6 +165,24 @@ def choice_of_forms(runner: Runner) -> Section:
     return section
 
 
+def recurrence(runner: Runner) -> Section:
+    """DeepBench's GRUs with their weights on the machine: steps."""
+    found: list[Stepped] = []
+    for one in runner.track(runner.sample(list(recurrences())), "recurrence"):
+        found.append(stepped(one))
+        runner.seen("recurrence", found[-1].row)
+        runner.seen("recurrence, with data", found[-1].exact)
+    judged = [100 * one.utilisation for one in found if one.recurrence.is_judged]
+    right = sum(one.exact.is_exact for one in found)
+    section = Section("recurrence", [one.row for one in found], [one.exact for one in found])
+    section.bars = [
+        Bar("cases that run right", 100 * right / max(1, len(found)), 100, unit=" %"),
+        Bar(f"least utilisation of a step, h >= {LARGE}, weights fit", min(judged, default=0.0), 80, unit=" %"),
+    ]
+    section.notes = [f"{len(judged)} of {len(found)} cases are judged; up to {MOST_STEPS} steps", *map(str, found)]
+    return section
+
+
 def matrix_vector(runner: Runner) -> Section:
     """DeepBench's products and GRUs against one hand plan per operator."""
     products, cells = runner.rows(npu_products(), "npu-mv, products"), runner.rows(npu_cells(), "npu-mv, GRU")
@@ -214,6 +233,7 @@ TIMED: dict[str, Callable[[Runner], Section]] = {
     "systolic16": systolic,
     "scale-sim": against_scale_sim,
 }
+APART: dict[str, Callable[[Runner], Section]] = {"forms": choice_of_forms, "recurrence": recurrence}
 JUDGED: dict[str, Callable[[Sequence[Row]], Section]] = {"prediction": prediction, "speed": speed}
 
 

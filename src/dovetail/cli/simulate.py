@@ -78,6 +78,8 @@ def simulate_verb(
 
     Shows the simulated cycles beside those that the analytic model predicted, how busy every instruction, unit and
     memory was, and the statements that no instruction fits, which the machine's host runs, with the reason.
+    For a recurrence (`seq`) also the cycles of one step and how busy each unit is in it: weights, states and
+    temporaries stay in the machine's memories as far as they fit.
     The plan that is used can be had from `dovetail compile --target T --emit plan`.
 
     For a convolution the algorithm with the fewest predicted cycles is taken: its loops as they are, windows that are
@@ -143,6 +145,9 @@ def show_cycles(kernel: SimulatedKernel) -> None:
         say(kernel.form)
     say()
     say(table(kernel.timing, kernel.predicted_cycles))
+    for step in kernel.step_times:
+        say()
+        say(step)
     for statement in kernel.on_host:
         say()
         say(statement)
@@ -206,6 +211,7 @@ def _json(
         "cycles": timing.cycles,
         "predicted_cycles": kernel.predicted_cycles,
         "utilisation": kernel.utilisation,
+        "steps": [{"steps": s.steps, "cycles": s.cycles, "busy_cycles": dict(s.busy)} for s in kernel.step_times],
         "instructions": [{"name": i.name, "calls": i.calls, "busy_cycles": i.busy_cycles} for i in timing.instructions],
         "units": [
             {

@@ -27,6 +27,8 @@ from dovetail.ir.program import Program
 from dovetail.ir.work import work
 from dovetail.sim.functional import simulate
 from dovetail.sim.report import Timing
+from dovetail.sim.timed import simulate_time
+from dovetail.simulated.fewer_steps import with_fewer_steps
 from dovetail.simulated.lowered import lowered
 from dovetail.targets.model import Target
 
@@ -35,6 +37,8 @@ MOST_CALLS = 2_000
 MOST_OPERATIONS = 1 << 26
 SMALL_OPERATIONS = 1 << 24
 """Of a small instance, where one can be had."""
+FEW_STEPS = 3
+"""Of a sequence: the first, one that finds what another left, and one that finds what that left."""
 LONGEST_TILE = 1024
 """Tiles of one instruction up to this long stay as they are in a small instance."""
 
@@ -59,13 +63,19 @@ def _checks(
 ) -> Iterator[Check]:
     yield from cover_checks(program, plan)
     yield _memory_check(target, timing)
+    note = "the whole program"
+    fewer = _fewer_steps(program, plan, target) if _is_large(program, timing) else None
+    if fewer is not None:
+        note = f"{FEW_STEPS} steps"
+        program, plan, machine, nest = fewer
+        timing = simulate_time(nest, machine)
     small = _instance(program, plan, timing)
     if small is not None:
         found = _agreement_of(small, target)
         if found is not None:
             yield found
             return
-    yield _agreement(program, plan, nest, machine, "the whole program")
+    yield _agreement(program, plan, nest, machine, note)
 
 
 def _memory_check(target: Target, timing: Timing) -> Check:
@@ -78,18 +88,43 @@ def _memory_check(target: Target, timing: Timing) -> Check:
 
 def _instance(program: Program, plan: Plan, timing: Timing) -> Instance | None:
     """A small instance; None when the program is small enough as it is, or does not get smaller."""
-    calls = sum(i.calls for i in timing.instructions)
-    if calls <= MOST_CALLS and work(program, {}).operations <= MOST_OPERATIONS:
+    if not _is_large(program, timing):
         return None
     return reduced(program, plan, {}, SMALL_OPERATIONS, LONGEST_TILE)
 
 
-def _agreement_of(small: Instance, target: Target) -> Check | None:
-    """None where the small instance has no nest: a tile that became too small for its instruction."""
+def _is_large(program: Program, timing: Timing) -> bool:
+    calls = sum(i.calls for i in timing.instructions)
+    return calls > MOST_CALLS or work(program, {}).operations > MOST_OPERATIONS
+
+
+def _fewer_steps(program: Program, plan: Plan, target: Target) -> tuple[Program, Plan, Target, Nest] | None:
+    """The program with a few steps, where it has more; None where there is no nest of it."""
+    fewer = with_fewer_steps(program, plan, FEW_STEPS)
+    if fewer is None:
+        return None
+    found, plans = fewer
+    for shorter in plans:
+        built = _built(found, shorter, target)
+        if built is not None:
+            return found, shorter, *built
+    return None
+
+
+def _built(program: Program, plan: Plan, target: Target) -> tuple[Target, Nest] | None:
+    """None where a tile became too small for its instruction."""
     try:
-        machine, nest = lowered(small.program, small.plan, target)
+        return lowered(program, plan, target)
     except PlanError:
         return None
+
+
+def _agreement_of(small: Instance, target: Target) -> Check | None:
+    """None where the small instance has no nest."""
+    found = _built(small.program, small.plan, target)
+    if found is None:
+        return None
+    machine, nest = found
     loops = "; ".join(", ".join(map(str, s.all_loops)) for s in small.program.statements[:3])
     more = "; ..." if len(small.program.statements) > 3 else ""
     return _agreement(small.program, small.plan, nest, machine, f"a small instance ({loops}{more})")

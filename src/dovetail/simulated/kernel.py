@@ -3,6 +3,7 @@
 kernel(x, y)              -> the output, or a tuple of outputs, computed in the machine's memories
 kernel(x, sizes={"m": 7}) -> where no input's shape tells a run-time size
 kernel.cycles             -> what the timed simulation counts; kernel.predicted_cycles beside it
+kernel.step_times         -> of a recurrence, what one step takes and how busy each unit is in it
 
 Nests for simulated machines have constant extents, so a program with run-time sizes is planned when it is first called
 with them; ``kernel.at(sizes)`` does so ahead of a call. What the kernel says about its plan and its cycles is about the
@@ -27,6 +28,7 @@ from dovetail.runtime.arrays import Parameter, argument
 from dovetail.sim.functional import simulate
 from dovetail.sim.report import Timing, table
 from dovetail.simulated.specialise import OnHost, Specialised, specialise
+from dovetail.simulated.steps import StepTime
 from dovetail.targets.model import Target
 
 Array = npt.NDArray[np.generic]
@@ -152,6 +154,11 @@ class SimulatedKernel:
     def utilisation(self) -> float:
         """The share of the time in which the unit that does most of the work is at work."""
         return self.last.unit_at_work.utilisation
+
+    @property
+    def step_times(self) -> tuple[StepTime, ...]:
+        """Cycles of a step of each sequence, and how busy units are in it, without what is brought before the steps."""
+        return self.last.step_times
 
     @property
     def on_host(self) -> tuple[OnHost, ...]:

@@ -23,6 +23,7 @@ from dovetail.simulated.certify import certify
 from dovetail.simulated.lowered import all_fits, hosted, lowered
 from dovetail.simulated.prepare import prepare
 from dovetail.simulated.reasons import reasons
+from dovetail.simulated.steps import StepTime, step_times
 from dovetail.targets.model import Target
 
 T = TypeVar("T")
@@ -61,6 +62,11 @@ class Specialised:
     def prediction(self) -> Prediction:
         """Cycles by the analytic model."""
         return predict(self.nest, self.machine)
+
+    @cached_property
+    def step_times(self) -> tuple[StepTime, ...]:
+        """What a step takes of each sequence of several steps."""
+        return step_times(self.program, self.plan, self.nest, self.machine)
 
     @property
     def unit_at_work(self) -> UnitTime:

@@ -4,7 +4,8 @@
                                                  h[b, i] = tanh(h_1[b, i])
 
 Temporaries have the type that the operation is computed in, so no value is rounded that was not before. A number that
-an instruction does not know by itself becomes a row of it, written before all else.
+an instruction does not know by itself becomes a row of it, written before all else. Where a machine has no difference,
+no negation or no sigmoid they are made of sums, products and tanh.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from dovetail.base.dtypes import DType
-from dovetail.ir.expr import Apply, Cast, Expr, Literal, Read
+from dovetail.ir.expr import Apply, Cast, Expr, Literal, Read, rebuild
 from dovetail.ir.index import Access, variable
 from dovetail.ir.program import Combine, Program, Role, Statement, Tensor
 from dovetail.mapping.typed import Typed, typed
@@ -43,6 +44,25 @@ def _is_pointwise(statement: Statement) -> bool:
     return plain and isinstance(statement.value, Apply) and not any(True for _ in statement.out.reads())
 
 
+def _by_others(e: Expr) -> Expr:
+    """Operations that a machine may lack by those it is more likely to have.
+
+    A difference is exact so; a sigmoid is so to the last bit of one, as all that is computed with tanh."""
+    if not isinstance(e, Apply):
+        return e
+    if e.function == "sub":
+        return Apply("add", (e.args[0], _times(e.args[1], -1.0)))
+    if e.function == "neg":
+        return _times(e.args[0], -1.0)
+    if e.function == "sigmoid":
+        return Apply("add", (_times(Apply("tanh", (_times(e.args[0], 0.5),)), 0.5), Literal(0.5)))
+    return e
+
+
+def _times(value: Expr, number: float) -> Expr:
+    return Apply("mul", (value, Literal(number)))
+
+
 @dataclass(slots=True)
 class _Splitter:
     program: Program
@@ -53,13 +73,16 @@ class _Splitter:
 
     def parts(self, statement: Statement) -> list[Statement] | None:
         """The statement as one statement for each operation; None where some of them do not fit."""
-        before = list(self.tensors), dict(self.rows)
         dtypes = {t.name: t.dtype for t in self.program.tensors}
-        root = typed(statement.value, dtypes, dtypes[statement.out.tensor])
-        found: list[Statement] = []
-        if self.part(root, statement, statement.out, found):
-            return found
-        self.tensors, self.rows = before
+        is_float = dtypes[statement.out.tensor].is_float
+        for value in dict.fromkeys((statement.value, rebuild(statement.value, _by_others) if is_float else None)):
+            if value is None:
+                continue
+            before = list(self.tensors), dict(self.rows)
+            found: list[Statement] = []
+            if self.part(typed(value, dtypes, dtypes[statement.out.tensor]), statement, statement.out, found):
+                return found
+            self.tensors, self.rows = before
         return None
 
     def part(self, node: Typed, whole: Statement, out: Access, found: list[Statement]) -> bool:

@@ -14,6 +14,7 @@ from dovetail.ir.program import Program, Role
 from dovetail.schedule.placed.estimate import Estimator, Priced
 from dovetail.schedule.placed.lower import placed_nest
 from dovetail.schedule.placed.predict import predict
+from dovetail.schedule.placed.resident import resident_groups
 from dovetail.schedule.placed.space import Work, block_choices, plan_node, unit_count, works
 from dovetail.targets.model import MemoryKind, Target
 
@@ -31,6 +32,10 @@ SLACK = 2.0
 """A fit that computes so many times as long as the best is not looked at."""
 
 
+Kept = Mapping[tuple[int, ...], PlanNode]
+"""Groups of statements that are planned together."""
+
+
 @dataclass(frozen=True, slots=True)
 class Choice:
     """A cut of a work and what it is estimated to cost."""
@@ -40,8 +45,15 @@ class Choice:
 
 
 def default_placed_plan(program: Program, target: Target, fits: tuple[Fit, ...]) -> Plan:
-    """The plan of the best predictions among the best estimates of every statement."""
-    return assemble(program, best_choices(program, target, fits))
+    """The plan of the best predictions among the best estimates of every statement.
+
+    Of sequences of which everything can be kept on the machine, the steps that do so."""
+    kept = _kept(program, target, fits)
+    return assemble(program, best_choices(program, target, fits, kept), kept)
+
+
+def _kept(program: Program, target: Target, fits: tuple[Fit, ...]) -> Kept:
+    return {found.group: found.node for found in resident_groups(program, target, fits)}
 
 
 def least_cycles(program: Program, target: Target, fits: tuple[Fit, ...]) -> float:
@@ -56,10 +68,14 @@ def least_cycles(program: Program, target: Target, fits: tuple[Fit, ...]) -> flo
     return total
 
 
-def best_choices(program: Program, target: Target, fits: tuple[Fit, ...]) -> dict[int, Choice | None]:
-    """What each statement is done by; None: the host."""
+def best_choices(
+    program: Program, target: Target, fits: tuple[Fit, ...], kept: Kept | None = None
+) -> dict[int, Choice | None]:
+    """What each statement is done by that is not in a group of ``kept``; None: the host."""
     found: dict[int, Choice | None] = {}
     for group in program.groups():
+        if kept and group in kept:
+            continue
         room = capacities(target)
         for number in _heaviest_first(program, group):
             share = RESERVED if len(group) > 1 else 0.0
@@ -87,15 +103,16 @@ def placed_plans(program: Program, target: Target, fits: tuple[Fit, ...]) -> Ite
     """The default plan, then plans that differ from it in one statement, the best estimates first.
 
     Endless for no program: every cut that was looked at, once."""
-    first = best_choices(program, target, fits)
-    yield assemble(program, first)
+    kept = _kept(program, target, fits)
+    first = best_choices(program, target, fits, kept)
+    yield assemble(program, first, kept)
     others: list[tuple[float, int, Choice]] = []
     for number, choice in first.items():
         if choice is not None:
             for other in choices(program, target, fits, number, capacities(target)):
                 others.append((other.priced.cycles - choice.priced.cycles, number, other))
     for _, number, other in sorted(others, key=lambda row: row[0]):
-        yield assemble(program, {**first, number: other})
+        yield assemble(program, {**first, number: other}, kept)
 
 
 def chosen(
@@ -216,10 +233,13 @@ def _larger(options: tuple[int, ...], number: int) -> tuple[int, ...]:
     return tuple(dict.fromkeys((*more[:1], *(() if twice is None else (twice,)))))
 
 
-def assemble(program: Program, chosen: Mapping[int, Choice | None]) -> Plan:
-    """One plan of the chosen cuts; statements without one run on the host."""
+def assemble(program: Program, chosen: Mapping[int, Choice | None], kept: Kept | None = None) -> Plan:
+    """One plan of the chosen cuts, and of whole groups that are ``kept``; statements without one run on the host."""
     nodes: list[PlanNode] = []
     for group in program.groups():
+        if kept and group in kept:
+            nodes.append(kept[group])
+            continue
         body: tuple[PlanNode, ...] = tuple(_statement(n, chosen[n]) for n in group)
         seq = program.statements[group[0]].seq
         for depth in reversed(range(len(seq))):

@@ -15,7 +15,7 @@ from dovetail.schedule.placed.fills import Held, Whole
 from dovetail.schedule.placed.moves import Side
 from dovetail.schedule.placed.shape import accesses_of, lefts, tiles_of
 from dovetail.schedule.placed.standing import Spot
-from dovetail.schedule.placed.storage import Store, Wanted, wanted_operands
+from dovetail.schedule.placed.storage import Axis, Store, Wanted, coordinate, wanted_operands
 from dovetail.targets.model import Instruction, Target
 
 
@@ -51,8 +51,17 @@ def is_not_last(rings: tuple[Ring, ...]) -> Condition:
 
 
 @dataclass(frozen=True, slots=True)
+class Kept:
+    """What is kept of a dimension that steps go through: ``size`` places in turn; ``lows``: where the others begin."""
+
+    dimension: int
+    size: int
+    lows: tuple[Index, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Live:
-    """A hold in force since level ``depth``."""
+    """A hold in force since level ``depth``; ``kept`` where it outlives steps, and every statement in them uses it."""
 
     hold: Hold
     store: Store
@@ -61,10 +70,24 @@ class Live:
     spot: Spot
     copy: Index
     depth: int
+    kept: Kept | None = None
 
     @property
     def held(self) -> Held:
         return Held(self.store, self.wanted.access, self.spot, self.copy)
+
+    def copy_of(self, access: Access, there: Spot) -> Index:
+        """Which of the copies an access finds itself in."""
+        if self.kept is None:
+            return self.copy
+        place = access.indices[self.kept.dimension].substitute({name: s.base for name, s in there.items()})
+        return place % self.kept.size
+
+    def coordinate(self, axis: Axis, access: Access, there: Spot) -> Index:
+        """Where an access lies along an axis of the store."""
+        if self.kept is None:
+            return coordinate(axis, access, self.spot, there)
+        return coordinate(axis, access, None, there) - self.kept.lows[axis.dimension]
 
 
 @dataclass(frozen=True, slots=True)

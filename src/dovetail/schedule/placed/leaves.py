@@ -80,17 +80,14 @@ def _operand(site: Site, leaf: Leaf, wanted: Wanted, frame: Frame) -> tuple[Plac
     spot = frame.spots[leaf.statement]
     live = _live(leaf, wanted, frame)
     if live is not None:
-        store, copy, here = live.store, live.copy, live.spot
+        store, copy = live.store, live.copy_of(wanted.access, spot)
     elif wanted.memory == site.main:
-        store, copy, here = (
-            whole_store(site.whole(wanted.access.tensor).name, wanted, site.sizes(wanted.access.tensor)),
-            constant(0),
-            None,
-        )
+        name = site.whole(wanted.access.tensor).name
+        store, copy = whole_store(name, wanted, site.sizes(wanted.access.tensor)), constant(0)
     else:
         raise PlanError(f"'{leaf}': '{wanted.access.tensor}' is not held in '{wanted.memory}'")
     at = {
-        n: coordinate(axis, wanted.access, here, spot)
+        n: coordinate(axis, wanted.access, None, spot) if live is None else live.coordinate(axis, wanted.access, spot)
         for n, axis in enumerate(store.axes)
         if not (store.layout is not None and axis.needle >= 0)
     }

@@ -25,6 +25,7 @@ from dovetail.ir.program import Program, Role
 from dovetail.schedule.placed.frame import Frame, Ring, Site
 from dovetail.schedule.placed.holds import Holds, zero_cells
 from dovetail.schedule.placed.host import host_start
+from dovetail.schedule.placed.kept import Steps, can_keep, kept_steps
 from dovetail.schedule.placed.leaves import lower_leaf
 from dovetail.schedule.placed.shape import hoisted
 from dovetail.schedule.placed.standing import Spot, Standing, lower
@@ -36,6 +37,17 @@ def placed_nest(program: Program, plan: Plan, target: Target) -> Nest:
     return _Builder(program, hoisted(program, plan), target).nest()
 
 
+def steps_kept(program: Program, plan: Plan, target: Target, tile: Tile) -> tuple[Tile, Steps]:
+    """``tile``, the steps of a sequence in ``plan``, with those of its holds that can be, and what they become."""
+    builder = _Builder(program, plan, target)
+    frame = Frame(builder.spots())
+    count = builder.tiles(tile, frame)
+    inner = builder.entered(tile, frame, count)
+    kept = tuple(hold for hold in tile.holds if can_keep(builder.site, tile, inner, count, hold))
+    found = replace(tile, holds=kept)
+    return found, kept_steps(builder.site, found, inner, count)
+
+
 class _Builder:
     """Walks the plan's tree; ``holds`` knows the buffers."""
 
@@ -44,12 +56,15 @@ class _Builder:
         self.site = Site(program, plan, target)
         self.holds = Holds(self.site)
 
-    def nest(self) -> Nest:
-        spots: dict[int, Spot] = {
+    def spots(self) -> dict[int, Spot]:
+        """Every statement before its first loop."""
+        return {
             n: {x.name: Standing(constant(0), x.extent.const, x.extent.const) for x in s.all_loops}
             for n, s in enumerate(self.program.statements)
         }
-        body = self.scope(self.plan.body, Frame(spots), self.plan.holds)
+
+    def nest(self) -> Nest:
+        body = self.scope(self.plan.body, Frame(self.spots()), self.plan.holds)
         starts = (host_start(self.program, leaf.statement) for leaf in self.plan.leaves() if not leaf.instruction)
         cells = zero_cells(self.holds.used_zeros(body))
         body = (*(call for call in starts if call is not None), *(call for _, call in cells), *body)
@@ -94,6 +109,8 @@ class _Builder:
             return lower_leaf(self.site, node, frame)
         count = self.tiles(node, frame)
         inner = self.entered(node, frame, count)
+        if any(hold.digits for hold in node.holds):
+            return self.steps(node, inner, count)
         if self.is_group(node):
             body = self.scope(node.body, replace(inner, exists=()), node.holds)
             body = (When(inner.exists, body),) if inner.exists else body
@@ -102,6 +119,23 @@ class _Builder:
         if node.unit:
             return (Parallel(node.unit, node.name, (constant(count),), body),)
         return (Loop(node.name, (constant(0),), (constant(count),), 1, body),) if count > 1 else body
+
+    def steps(self, node: Tile, inner: Frame, count: int) -> tuple[Node, ...]:
+        """Steps of a sequence, with buffers that outlive them."""
+        if inner.exists or node.unit or not all(hold.digits for hold in node.holds):
+            raise PlanError(f"'{node}': what is kept from step to step is all that such a tile holds")
+        kept = kept_steps(self.site, node, inner, count)
+        inside = replace(inner, live=(*inner.live, *kept.lives))
+        body: list[Node] = []
+        for number, child in enumerate(node.body):
+            body += kept.before.get(number, ())
+            body += self.scope((child,), inside, ())
+            body += kept.after.get(number, ())
+        nodes = (Loop(node.name, (constant(0),), (constant(count),), 1, tuple(body)),) if count > 1 else tuple(body)
+        nodes = (*kept.first, *kept.ready, *nodes, *kept.last)
+        for buffer in reversed(kept.buffers):
+            nodes = (Alloc(buffer, nodes),)
+        return nodes
 
     def entered(self, node: Tile, frame: Frame, count: int) -> Frame:
         """The frame inside a tile."""

@@ -111,6 +111,18 @@ def finite_tensors(program: Program, plan: Plan, target: Target) -> frozenset[st
     return frozenset(found)
 
 
+def padded_loops(site: Site, leaf: Leaf, tensor: str) -> frozenset[str]:
+    """Loops of a leaf that end inside a call which goes on, or that are padded, where ``tensor`` has them."""
+    lefts, extents = site.lefts[leaf.statement], _extents(site, leaf)
+    short = {x for x in exact_loops(site, leaf) if extents[x] % lefts[x]}
+    padded = tensor in zeroed(site, leaf)
+    return frozenset(short) if not padded else frozenset(extents)
+
+
+def _extents(site: Site, leaf: Leaf) -> dict[str, int]:
+    return {x.name: x.extent.const for x in site.program.statements[leaf.statement].all_loops}
+
+
 def padded_axes(site: Site, live: Live) -> frozenset[int]:
     """Axes of a store along which what does not exist must be zero: padded ones, and loops that end inside a call."""
     leaf = next(x for x in leaves_of(site.plan.body) if x.statement == live.statement)

@@ -347,6 +347,10 @@ def _access(value: Expr | Access) -> Access | None:
 
 
 def _is_plain(program: Program, number: int, tensor: str) -> bool:
-    """One access, each index a sum of loops, none backwards."""
-    accesses = accesses_of(program.statements[number], tensor)
-    return len(accesses) == 1 and all(i.is_affine and all(c > 0 for _, c in i.terms) for i in accesses[0].indices)
+    """One access, each index a sum of loops, none backwards but steps, which are taken one at a time."""
+    statement = program.statements[number]
+    accesses = accesses_of(statement, tensor)
+    steps = {x.name for x in statement.seq}
+    return len(accesses) == 1 and all(
+        i.is_affine and all(c > 0 or x in steps for x, c in i.terms) for i in accesses[0].indices
+    )

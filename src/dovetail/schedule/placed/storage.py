@@ -167,6 +167,19 @@ def store_for(
     return store
 
 
+def dense_store(name: str, wanted: Wanted, axes: tuple[Axis, ...], target: Target, copies: int) -> Store:
+    """A buffer with these axes, one after the other without gaps."""
+    return _store(name, wanted, axes, target, copies, _dense(axes))
+
+
+def suits(store: Store, wanted: Wanted, leaf: Spot) -> bool:
+    """Whether an instruction takes an operand from ``store`` as it lies there; calls do what is left at ``leaf``."""
+    if wanted.is_block:
+        return False
+    strides = walk_strides(store, wanted, leaf)
+    return strides is not None and _suits(wanted, strides, leaf)
+
+
 def whole_store(name: str, wanted: Wanted, sizes: tuple[int, ...]) -> Store:
     """A tensor in main memory as a store: an axis for each dimension."""
     rank = len(sizes)
