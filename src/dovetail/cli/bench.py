@@ -82,7 +82,8 @@ def bench(
     reached of the slower of the two, when each operand is read once; more than 100 % means that data stayed in a cache.
     """
     from dovetail.cli.shapes import read_shapes
-    from dovetail.pipeline import default_threads, program
+    from dovetail.pipeline import program
+    from dovetail.runtime.threads import thread_count
     from dovetail.targets.load import load_target
 
     if path is not None and is_model(path):
@@ -96,7 +97,7 @@ def bench(
             f"'{machine.name}' is simulated: it counts cycles, and has no time to measure",
             hint=f"dovetail simulate --target {target}",
         )
-    count = threads or default_threads(machine)
+    count = threads or thread_count(None, machine)
     if shapes is not None:
         if path is not None or text is not None:
             raise ProgramError("a program and --shapes are given", hint="one of the two")

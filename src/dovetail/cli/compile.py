@@ -13,6 +13,7 @@ from dovetail.cli.model_compile import compile_model
 from dovetail.cli.model_run import is_model
 from dovetail.cli.options import (
     AlgorithmName,
+    PatternFile,
     PlanFile,
     ProgramPath,
     ProgramText,
@@ -48,6 +49,7 @@ def compile_verb(
     rules: RuleFile = None,
     algorithm: AlgorithmName = "",
     shape: Shapes = None,
+    patterns: PatternFile = None,
     output: Annotated[
         str | None,
         typer.Option("--output", "-o", metavar="OUT", help="Write OUT.ll, .s, .o and .h; of a model, OUT itself."),
@@ -72,7 +74,7 @@ def compile_verb(
     from dovetail.targets.load import load_target
 
     if path is not None and is_model(path):
-        compile_model(path, target, threads, shape, output)
+        compile_model(path, target, threads, shape, output, patterns)
         return
     program, given = read_given(path, text)
     machine = load_target(target)
@@ -104,11 +106,12 @@ def _planned(
     from dovetail.artefacts import planned
     from dovetail.explain import explain
     from dovetail.ir.certificate import Certificate
-    from dovetail.pipeline import choose, default_threads
+    from dovetail.pipeline import choose
+    from dovetail.runtime.threads import thread_count
     from dovetail.schedule.ahead import planned_part
     from dovetail.schedule.collapse import collapse
 
-    count = threads or default_threads(target)
+    count = threads or thread_count(None, target)
     form = choose(program, target, count, wishes, plan)
     if str(form):
         say(form)

@@ -183,13 +183,13 @@ _LOOKS: tuple[tuple[str, Callable[[], str]], ...] = (
 
 
 def _limits(threads: int | None) -> list[Finding]:
-    from dovetail.pipeline import default_threads
     from dovetail.runtime.peak import Peak, vectors_of
+    from dovetail.runtime.threads import thread_count
     from dovetail.targets.load import load_target
 
     target = load_target("host")
     found = []
-    for count in sorted({1, threads or default_threads(target)}):
+    for count in sorted({1, threads or thread_count(None, target)}):
         limits = Peak(vectors_of(target), count)
         rounds = [limits.measure() for _ in range(3)]
         flops, read = max(f for f, _ in rounds), max(r for _, r in rounds)

@@ -38,13 +38,13 @@ def bench_model(
     as_json: bool,
 ) -> None:
     """Time the model in ``path`` in turns with the systems named in ``against``."""
-    from dovetail.pipeline import default_threads
+    from dovetail.runtime.threads import thread_count
     from dovetail.targets.load import load_target
 
     names = _systems(against)
     if target != "host" and len(names) > 1:
         raise DovetailError("--against compares on this machine", hint="without --target")
-    count = threads or default_threads(load_target(target))
+    count = threads or thread_count(None, load_target(target))
     _, feeds = ready(path, target, count, None, shapes, seed=0)
     times = in_turns(names, path, count, feeds)
     ours = statistics.median(times[OURS])

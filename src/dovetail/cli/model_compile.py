@@ -16,13 +16,20 @@ if TYPE_CHECKING:
 KINDS = (".dovetail", ".o", ".so")
 
 
-def compile_model(path: str, target: str, threads: int | None, shapes: list[str] | None, output: str | None) -> None:
+def compile_model(
+    path: str,
+    target: str,
+    threads: int | None,
+    shapes: list[str] | None,
+    output: str | None,
+    patterns: str | None = None,
+) -> None:
     """Compile the model in ``path`` and write it to ``output``, whose name says as what."""
     file = Path(output or f"{Path(path).stem}.dovetail")
     if file.suffix not in KINDS:
         raise DovetailError(f"'{file}' does not say what to write", hint=f"a name that ends in {', '.join(KINDS)}")
     begun = time.perf_counter()
-    model, feeds = ready(path, target, threads, None, shapes, seed=0)
+    model, feeds = ready(path, target, threads, None, shapes, 0, patterns)
     compiled = model.compiled(feeds)
     took = time.perf_counter() - begun
     report = compiled.report

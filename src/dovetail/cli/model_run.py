@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dovetail.base.errors import CallError, DovetailError
+from dovetail.base.errors import CallError, DovetailError, UnsupportedError
 from dovetail.base.suggest import closest
 from dovetail.cli.screen import heading, milliseconds, progress_bar, say, show_table
 from dovetail.cli.timing import latency
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".onnx", ".dovetail")
 MOST_ROWS = 20
+_LOOPS = ("scan", "lstm", "projected_lstm", "gru", "rnn")
+_PASSES = ("re-roll", "scan")
+"""Those that say something about loops."""
 
 
 def is_model(path: str | None) -> bool:
@@ -36,11 +40,13 @@ def run_model(
     shapes: list[str] | None,
     seed: int,
     profile: bool,
+    patterns: str | None = None,
+    dynamic: bool | None = None,
 ) -> None:
     """Run the model in ``path``: a table of times, and what came out."""
     from dovetail.cli.inputs import save
 
-    model, feeds = ready(path, target, threads, inputs, shapes, seed)
+    model, feeds = ready(path, target, threads, inputs, shapes, seed, patterns, dynamic)
     files = _named(outputs, model.outputs, "--output")
     results = model.run(feeds)
     timed = latency(lambda: model.run(feeds))
@@ -60,21 +66,38 @@ def run_model(
         say(f"wrote {name} to {file}")
     heading("operators")
     say(model.report.splitlines()[0])
+    with suppress(UnsupportedError):
+        say(str(model.compiled(feeds).report).splitlines()[0])
     for line in model.report.splitlines()[1:]:
         if "host" in line:
             say(line)
+    _show_recurrence(model, feeds)
 
 
 def ready(
-    path: str, target: str, threads: int | None, inputs: list[str] | None, shapes: list[str] | None, seed: int
+    path: str,
+    target: str,
+    threads: int | None,
+    inputs: list[str] | None,
+    shapes: list[str] | None,
+    seed: int,
+    patterns: str | None = None,
+    dynamic: bool | None = None,
 ) -> tuple[Function, dict[str, HostValue]]:
     """The model, compiled for the inputs that go with it: from files, or made up."""
     from dovetail.model.opened import made_up, open_model
 
     with progress_bar("compile") as show:
-        model = open_model(path, target, threads, progress=lambda done, total, title: show(done / total, title))
+        model = open_model(
+            path,
+            target,
+            threads,
+            progress=lambda done, total, title: show(done / total, title),
+            patterns=patterns,
+            dynamic=dynamic,
+        )
         names = [given.name for given in model.inputs]
-        feeds: dict[str, HostValue] = dict(made_up(model.inputs, _shapes(shapes, model.inputs), seed))
+        feeds: dict[str, HostValue] = dict(made_up(model.inputs, shapes_of(shapes, model.inputs), seed))
         feeds |= {name: _load(name, file) for name, file in _named(inputs, names, "--input").items()}
         model.run(feeds)
     return model, feeds
@@ -97,7 +120,7 @@ def _named(given: list[str] | None, names: Sequence[str], option: str) -> dict[s
     return found
 
 
-def _shapes(given: list[str] | None, inputs: Sequence[Input]) -> dict[str, tuple[int, ...]]:
+def shapes_of(given: list[str] | None, inputs: Sequence[Input]) -> dict[str, tuple[int, ...]]:
     """``["ids=1x128"]`` -> ``{"ids": (1, 128)}``."""
     known = {i.name: i for i in inputs}
     found: dict[str, tuple[int, ...]] = {}
@@ -137,6 +160,23 @@ def _show_profile(model: Function, feeds: Mapping[str, HostValue]) -> None:
         for r in slowest
     ]
     show_table(names, cells, right=names[2:])
+
+
+def _show_recurrence(model: Function, feeds: Mapping[str, HostValue]) -> None:
+    """What is a loop over steps, what was found to be one, and what was not and why; nothing where there is none."""
+    try:
+        report = model.compiled(feeds).report
+    except UnsupportedError:
+        return
+    loops = [row.title for row in report.rows if any(op in _LOOPS for op in row.operators)]
+    found = [note for note in report.notes if note.pass_ in _PASSES]
+    if not loops and not found:
+        return
+    heading("recurrence")
+    if loops:
+        say(f"{len(loops)} of the steps that run are loops over time: {', '.join(loops)}")
+    for note in found[:MOST_ROWS]:
+        say(f"{note.what} ({note.why})" if note.why else note.what)
 
 
 def _summary(name: str, value: HostValue) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from dovetail.base.errors import CallError
 from dovetail.cli.model_run import is_model, run_model
 from dovetail.cli.options import (
     AlgorithmName,
+    PatternFile,
     ProgramPath,
     ProgramText,
     Relaxed,
@@ -57,8 +58,12 @@ def run(
     relaxed: Relaxed = False,
     rules: RuleFile = None,
     algorithm: AlgorithmName = "",
+    patterns: PatternFile = None,
     check: Annotated[bool, typer.Option("--check", help="Compare the result with the reference; 1 if wrong.")] = False,
     profile: Annotated[bool, typer.Option("--profile", help="Of a model: which steps take the time.")] = False,
+    dynamic: Annotated[
+        bool, typer.Option("--dynamic", help="Of a model: code that takes the sizes it leaves open at run time.")
+    ] = False,
 ) -> None:
     """Compile a program or a model and run it: time, result, check.
 
@@ -69,13 +74,15 @@ def run(
       dovetail run rows.dt --size m=7
       dovetail run conv.dt --relaxed --check
       dovetail run resnet.onnx --profile
+      dovetail run bert.onnx --patterns mine.toml
       dovetail run bert.onnx --shape input_ids=1x128 --input attention_mask=mask.npy
 
     The algorithm that is estimated to be the fastest is taken: for a convolution its loops as they are, windows that
     are stored first, or with --relaxed Winograd's.
 
     A model is an .onnx file, or a .dovetail file that was compiled before. What it takes is made up where no file is
-    given; --shape says what the model leaves open. Operators that run on the host are listed.
+    given; --shape says what the model leaves open, and with --dynamic one code serves all of it. Operators that run on
+    the host are listed.
 
     Inputs of a program that are not given are small whole numbers, so that every sum is exact. A simulated machine
     computes the result in its own memories, slowly, and shows cycles instead of time.
@@ -86,7 +93,7 @@ def run(
     from dovetail.runtime.kernel import Kernel
 
     if path is not None and is_model(path):
-        run_model(path, target, threads, inputs, outputs, shape, seed, profile)
+        run_model(path, target, threads, inputs, outputs, shape, seed, profile, patterns, dynamic or None)
         return
     program, given = read_given(path, text)
     files = pairs(outputs, "--output")

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +156,10 @@ class Index:
 
     def names(self) -> frozenset[str]:
         """Loops and sizes that occur in it, at any depth."""
-        if self.is_affine:
-            return frozenset([atom for atom, _ in self.terms if isinstance(atom, str)]) if self.terms else _NOTHING
+        if not self.terms:
+            return _NOTHING
+        if len(self.terms) == 1 and isinstance(self.terms[0][0], str):
+            return _alone(self.terms[0][0])
         found: set[str] = set()
         for atom, _ in self.terms:
             if isinstance(atom, str):
@@ -234,6 +237,11 @@ class Index:
             else:
                 raise AssertionError(f"indirect index {atom} has no static value")
         return total
+
+
+@lru_cache(maxsize=4096)
+def _alone(name: str) -> frozenset[str]:
+    return frozenset((name,))
 
 
 ZERO = Index()

@@ -9,6 +9,8 @@ shows. For small instances; every node becomes a Python closure once.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
 from math import prod
 
 import numpy as np
@@ -46,6 +48,8 @@ Count = Callable[[Env], int]
 Find = Callable[[Env], Storage]
 _NOTHING = (Barrier, Fetch)
 """Nodes that mean nothing to one unit."""
+_PREPARED = 1024
+"""Instructions that stay prepared from one evaluation to the next."""
 
 
 def evaluate_nest(
@@ -192,7 +196,8 @@ class _Evaluator:
             given = tuple([min([v(env) for v in value]) for value in values]) if values else ()
             function = self.functions.get((call.instruction, given))
             if function is None:
-                function = _function(instruction, dict(zip(names, given, strict=True)), in_registers)
+                values_of = tuple(zip(names, given, strict=True))
+                function = _function(_Prepared(id(instruction), values_of, in_registers, instruction))
                 self.functions[call.instruction, given] = function
             function([find(env) for find in finds])
 
@@ -270,8 +275,20 @@ class _Evaluator:
         return lambda env: inner(env) % divisor
 
 
-def _function(instruction: InstructionLike, values: Mapping[str, int], in_registers: tuple[bool, ...]) -> Run:
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """An instruction, known by the object it is, with parameters, and which of its operands are in registers."""
+
+    identity: int
+    values: tuple[tuple[str, int], ...]
+    in_registers: tuple[bool, ...]
+    instruction: InstructionLike = field(compare=False)
+
+
+@lru_cache(maxsize=_PREPARED)
+def _function(prepared: _Prepared) -> Run:
     """The instruction with these parameters and strides. Registers keep their shape whatever the parameters."""
+    instruction, in_registers, values = prepared.instruction, prepared.in_registers, dict(prepared.values)
     program = instruction.program
     parameters, high = {s.name: values[s.name] for s in program.sizes}, {s.name: s.high for s in program.sizes}
     for size in program.sizes:

@@ -77,7 +77,8 @@ class _Parser(Cursor):
         low = self.integer()
         self.expect("..")
         high = self.integer()
-        self.sizes[name.text] = Size(name.text, low, high)
+        usual = self.integer() if "about" not in self.tensors and self.accept("about") else 0
+        self.sizes[name.text] = Size(name.text, low, high, usual)
 
     def tensor(self) -> None:
         role = _ROLES[self.take().text]

@@ -2,7 +2,8 @@
 
     plan   = ("when" size "<=" int ":" plan)* hold* node*
     node   = tile | leaf
-    tile   = "tile" name "of" (statement "." loop), ... "by" step ["on" unit] ["unrolled"] ["downward"] ":" hold* node*
+    tile   = "tile" name "of" (statement "." loop), ... "by" step ["on" unit] ["unrolled"] ["downward"] ["alternating"]
+             ":" hold* node*
     leaf   = "do" statement ["by" instruction "with" loop "=" loop*..., ... ["on" operand "=" tensor, ...]]
              ["lanes" loop "x" width]
     hold   = "hold" tensor "in" memory ["as" digit, ...] ["ahead" | "shared" | "fetched" | "twice"] ["for" statement]
@@ -101,12 +102,16 @@ class Tile:
     unrolled: bool = False
     downward: bool = False
     holds: tuple[Hold, ...] = ()
+    alternating: bool = False
+    """Inside steps: rounds are taken forwards in even steps and backwards in odd ones, so that what a cache has kept
+    of the step before is met first."""
 
     def __str__(self) -> str:
         covered = ", ".join(f"{s}.{loop}" for s, loop in self.loops)
         text = f"tile {self.name} of {covered} by {self.step}"
         text += f" on {self.unit}" if self.unit else ""
-        return text + (" unrolled" if self.unrolled else "") + (" downward" if self.downward else "")
+        text += (" unrolled" if self.unrolled else "") + (" downward" if self.downward else "")
+        return text + (" alternating" if self.alternating else "")
 
 
 PlanNode = Tile | Leaf
@@ -195,7 +200,7 @@ def _pack(node: PlanNode) -> dict[str, object]:
         if node.operands:
             leaf["operands"] = [list(pair) for pair in node.operands]
         return leaf
-    return {
+    tile: dict[str, object] = {
         "tile": node.name,
         "loops": [list(pair) for pair in node.loops],
         "step": node.step,
@@ -205,6 +210,7 @@ def _pack(node: PlanNode) -> dict[str, object]:
         "holds": [_pack_hold(h) for h in node.holds],
         "body": [_pack(n) for n in node.body],
     }
+    return {**tile, "alternating": True} if node.alternating else tile
 
 
 def _unpack(data: Mapping[str, object]) -> PlanNode:
@@ -222,6 +228,7 @@ def _unpack(data: Mapping[str, object]) -> PlanNode:
         bool(data["unrolled"]),
         bool(data["downward"]),
         tuple(_unpack_hold(h) for h in holds),
+        bool(data.get("alternating", False)),
     )
 
 

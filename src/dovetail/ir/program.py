@@ -2,7 +2,7 @@
 
     program = decl* stmt*
     decl    = ("in" | "const" | "out" | "inout" | "temp") name ":" dtype "[" extent, ... "]"
-            | "size" name "in" lo ".." hi
+            | "size" name "in" lo ".." hi ["about" usual]
     stmt    = ["seq" loops ":"] ["for" loops ["where" condition, ...] ":"] access op expr
     loops   = name "<" extent, ...
     op      = "=" | "+=" | "*=" | "max=" | "min="
@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 
 from dovetail.base.dtypes import DType, Kind
 from dovetail.ir.expr import Expr, names, reads, rename, substitute
@@ -75,14 +76,20 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """A run-time extent and the range it is promised to lie in."""
+    """A run-time extent, the range it is promised to lie in, and what it usually is; 0: nobody knows."""
 
     name: str
     low: int
     high: int
+    usual: int = 0
 
     def __str__(self) -> str:
-        return f"size {self.name} in {self.low}..{self.high}"
+        return f"size {self.name} in {self.low}..{self.high}{f' about {self.usual}' if self.usual else ''}"
+
+    @property
+    def likely(self) -> int:
+        """The value to plan for."""
+        return max(self.low, min(self.high, self.usual or (self.low + self.high) // 2))
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,21 +176,32 @@ class Statement:
         return Statement(self.loops, self.out.rename(tensors), self.combine, value, where, self.seq, self.line)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Program:
-    """Declarations and statements. ``parse`` builds one from text, ``verify`` says whether it means anything."""
+    """Declarations and statements. ``parse`` builds one from text, ``verify`` says whether it means anything.
+
+    Not slotted: its text, and what a name stands for, are kept when they are first asked for.
+    """
 
     tensors: tuple[Tensor, ...]
     statements: tuple[Statement, ...]
     sizes: tuple[Size, ...] = ()
 
     def __str__(self) -> str:
+        return self._text
+
+    @cached_property
+    def _text(self) -> str:
         return "\n".join(map(str, (*self.sizes, *self.tensors, *self.statements)))
 
     def tensor(self, name: str) -> Tensor:
-        return next(t for t in self.tensors if t.name == name)
+        return self._by_name[name]
 
-    @property
+    @cached_property
+    def _by_name(self) -> Mapping[str, Tensor]:
+        return {t.name: t for t in reversed(self.tensors)}
+
+    @cached_property
     def dtypes(self) -> dict[str, DType]:
         return {t.name: t.dtype for t in self.tensors}
 

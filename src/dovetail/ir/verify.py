@@ -93,12 +93,11 @@ def _at(point: dict[str, int]) -> str:
 
 def _check_names(program: Program, statement: Statement) -> None:
     """Programs built by hand meet this first: every name is known, every access has its tensor's rank."""
-    shapes = {tensor.name: tensor.shape for tensor in program.tensors}
     for access in (statement.out, *statement.reads()):
-        if access.tensor not in shapes:
+        if access.tensor not in program.dtypes:
             raise VerifyError(f"unknown tensor '{access.tensor}'", where=statement.place)
-        if len(access.indices) != len(shapes[access.tensor]):
-            rank = len(shapes[access.tensor])
+        rank = len(program.tensor(access.tensor).shape)
+        if len(access.indices) != rank:
             raise VerifyError(f"'{access.tensor}' has {rank} dimensions, not as in {access}", where=statement.place)
     known = {size.name for size in program.sizes} | {loop.name for loop in statement.all_loops}
     if unknown := sorted(statement.names() - known):

@@ -7,6 +7,8 @@ earlier statement or an earlier step; an ``out`` that is not of an ``op=`` is wr
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
+from math import prod
 
 from dovetail.base.errors import VerifyError
 from dovetail.ir.domain import (
@@ -34,9 +36,10 @@ def check_flow(program: Program) -> None:
     for number, statement in enumerate(program.statements):
         writers.setdefault(statement.out.tensor, []).append(number)
     for numbers in writers.values():
+        apart = _side_by_side(program, [program.statements[number] for number in numbers])
         for at, number in enumerate(numbers):
             _check_once(program, program.statements[number])
-            for earlier in numbers[:at]:
+            for earlier in () if apart else numbers[:at]:
                 _check_apart(program, program.statements[earlier], program.statements[number])
     for number, statement in enumerate(program.statements):
         for access in dict.fromkeys(statement.reads()):
@@ -136,6 +139,19 @@ def _check_apart(program: Program, one: Statement, other: Statement) -> None:
     )
 
 
+def _side_by_side(program: Program, writers: Sequence[Statement]) -> bool:
+    """Whether all of them use ``=``, and along one dimension each writes a stretch of its own."""
+    if len(writers) < 2 or any(w.combine is not Combine.SET for w in writers):
+        return False
+    ranges = [loop_ranges(program, w) for w in writers]
+    for dim in range(len(writers[0].out.indices)):
+        found = [interval(w.out.indices[dim], r) for w, r in zip(writers, ranges, strict=True)]
+        stretches = sorted(stretch for stretch in found if stretch is not None)
+        if len(stretches) == len(writers) and all(a[1] < b[0] for a, b in pairwise(stretches)):
+            return True
+    return False
+
+
 def _apart_by_intervals(program: Program, one: Statement, other: Statement) -> bool:
     first, second = loop_ranges(program, one), loop_ranges(program, other)
     for a, b in zip(one.out.indices, other.out.indices, strict=True):
@@ -205,7 +221,8 @@ def _check_read(program: Program, number: int, access: Access, written: list[int
             n in group and n < number and _covers_step(program, writer, access, tensor)
         ):
             return
-    _prove_read(program, number, access, before, group)
+    if not _fill(tensor, [program.statements[n] for n in before if n < group[0]]):
+        _prove_read(program, number, access, before, group)
 
 
 def _prove_read(program: Program, number: int, access: Access, before: list[int], group: tuple[int, ...]) -> None:
@@ -303,11 +320,24 @@ def _covers(
     return all((interval(extents[name], ranges) or (0, 0))[0] > 0 for name in free)
 
 
+def _fill(tensor: Tensor, writers: Sequence[Statement]) -> bool:
+    """Whether writers by ``=``, which are apart and inside the tensor, have as many points as it has elements."""
+    loops = [loop.extent for writer in writers for loop in writer.all_loops]
+    if any(w.combine is not Combine.SET or w.where or any(map(is_indirect, w.out.indices)) for w in writers):
+        return False
+    if not all(extent.is_constant for extent in (*loops, *tensor.shape)):
+        return False
+    points = sum(prod(loop.extent.const for loop in writer.all_loops) for writer in writers)
+    return points == prod(extent.const for extent in tensor.shape)
+
+
 def _check_covered(program: Program, tensor: Tensor, writers: list[Statement]) -> None:
     """An ``out`` written with ``=`` is written everywhere."""
     if not writers:
         raise VerifyError(f"out '{tensor.name}' is never written", where=str(tensor))
     if any(w.combine is not Combine.SET for w in writers) or any(_covers_whole(program, w, tensor) for w in writers):
+        return
+    if _fill(tensor, writers):
         return
     sizes = [size.name for size in program.sizes]
     elements = [f"e{dim}" for dim in range(len(tensor.shape))]

@@ -30,10 +30,9 @@ Ranges = Mapping[str, tuple[int, int]]
 def check_indices(program: Program, statement: Statement) -> None:
     """Raise a VerifyError for an index that leaves its tensor. Indirect indices are checked when the program runs."""
     ranges = loop_ranges(program, statement)
-    shapes = {tensor.name: tensor.shape for tensor in program.tensors}
     seen: set[tuple[Index, Index]] = set()
     for access in (statement.out, *statement.reads()):
-        for dim, (index, extent) in enumerate(zip(access.indices, shapes[access.tensor], strict=True)):
+        for dim, (index, extent) in enumerate(zip(access.indices, program.tensor(access.tensor).shape, strict=True)):
             if (index, extent) in seen or is_indirect(index):
                 continue
             seen.add((index, extent))

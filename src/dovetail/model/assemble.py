@@ -18,6 +18,7 @@ from dovetail.ir.graph.graph import Type
 from dovetail.model.constants import Constants
 from dovetail.model.hosts import node_text
 from dovetail.model.memory import Lifetime, lay_out
+from dovetail.model.packed import Packed
 from dovetail.model.parts import Part
 from dovetail.model.report import VIEW
 from dovetail.runtime.arrays import Parameter
@@ -44,10 +45,15 @@ class Piece:
 
 
 def assemble(
-    bound: BoundGraph, types: Mapping[str, Type], pieces: Sequence[Piece], machine: Machine, threads: int
+    bound: BoundGraph,
+    types: Mapping[str, Type],
+    pieces: Sequence[Piece],
+    machine: Machine,
+    threads: int,
+    packed: Packed | None = None,
 ) -> tuple[Image, Constants]:
-    """The model that runs ``pieces`` one after the other, and its constants."""
-    return _Assembly(bound, types, pieces, machine, threads).image()
+    """The model that runs ``pieces`` one after the other, and its constants, of which others may share ``packed``."""
+    return _Assembly(bound, types, pieces, Constants(bound.data, machine, threads, packed), machine, threads).image()
 
 
 def check_memory(bound: BoundGraph, types: Mapping[str, Type], limits: ModelLimits) -> None:
@@ -74,12 +80,13 @@ class _Assembly:
         bound: BoundGraph,
         types: Mapping[str, Type],
         pieces: Sequence[Piece],
+        constants: Constants,
         machine: Machine,
         threads: int,
     ) -> None:
         self.bound, self.types, self.machine, self.threads = bound, types, machine, threads
         self.graph = bound.graph
-        self.constants = Constants(bound.data, machine, threads)
+        self.constants = constants
         self.steps = [piece for piece in pieces if piece.region.kind != VIEW]
         self.roots: dict[str, str] = {}
         for piece in pieces:
@@ -195,6 +202,7 @@ class _Assembly:
             part.private_bytes,
             part.status_bytes,
             tuple(self.bound.shown(piece.values.get(name, name)) for name in part.buffers),
+            part.values,
         )
 
     def _arguments(self, piece: Piece, part: Part) -> Iterator[Place]:

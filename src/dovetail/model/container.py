@@ -42,7 +42,7 @@ from dovetail.runtime.model_image import Machine
 Array = npt.NDArray[np.generic]
 _MAP_FLAGS = mmap.MAP_PRIVATE | getattr(mmap, "MAP_POPULATE", 0)
 SUFFIX = ".dovetail"
-_FORMAT = 1
+_FORMAT = 2
 _MAGIC = b"dovetail model"
 _HEAD_BYTES = 64
 _ALIGNMENT = 64

@@ -88,6 +88,7 @@ class _Driver:
                 self.words.append("i64 0")
             else:
                 self.words.append(self._word(place))
+        self.words += [f"i64 {value}" for value in step.sizes]
         for name, offset in (("arena", step.shared), ("arena", step.private)):
             self.words.append(f"i64 ptrtoint (ptr {_at(name, offset)} to i64)")
         self.words += [f"i64 {step.stride}", f"i64 ptrtoint (ptr {_at('status', status)} to i64)"]

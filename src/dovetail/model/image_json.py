@@ -59,7 +59,7 @@ def unpack_image(data: object, constants: int) -> Image:
 
 
 def pack_report(report: ModelReport) -> dict[str, object]:
-    rows = [[r.title, r.kind, list(r.operators), r.algorithm, r.threads] for r in report.rows]
+    rows = [[r.title, r.kind, list(r.operators), r.algorithm, r.threads, list(r.sizes)] for r in report.rows]
     notes = [[n.pass_, n.what, n.why] for n in report.notes]
     return {"rows": rows, "notes": notes, "memory": [report.arena_bytes, report.constant_bytes]}
 
@@ -100,6 +100,7 @@ class _Known:
             _whole(stride),
             _whole(status, _MOST_STATUS),
             _several(found["names"], _text),
+            _several(found["sizes"], _whole),
         )
         units = self._threads if step.parallel else 1
         if step.private + step.stride * units > end:
@@ -121,8 +122,9 @@ class _Known:
 
 
 def _row(data: object) -> Row:
-    title, kind, operators, algorithm, threads = _fields(data, 5)
-    return Row(_text(title), _text(kind), _several(operators, _text), _text(algorithm), _whole(threads))
+    title, kind, operators, algorithm, threads, sizes = _fields(data, 6)
+    words = _several(operators, _text)
+    return Row(_text(title), _text(kind), words, _text(algorithm), _whole(threads), _several(sizes, _whole))
 
 
 def _note(data: object) -> Note:
@@ -147,6 +149,7 @@ def _pack_native(step: NativeStep) -> dict[str, object]:
         "arguments": [_pack_place(place) for place in step.arguments],
         "memory": [step.shared, step.private, step.stride, step.status_bytes],
         "names": list(step.names),
+        "sizes": list(step.sizes),
     }
 
 

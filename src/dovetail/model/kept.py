@@ -6,7 +6,7 @@ A model that is found has its constants laid out already and needs neither passe
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from hashlib import sha256
@@ -19,6 +19,7 @@ from dovetail.base.limits import ModelLimits
 from dovetail.ir.graph.bound import BoundGraph
 from dovetail.model.container import read, write
 from dovetail.model.finished import Finished
+from dovetail.model.packed import digest
 from dovetail.runtime.cache import Cache
 from dovetail.stored import target_key
 from dovetail.targets.model import Target
@@ -32,10 +33,12 @@ _KIND = "model"
 _THREADS = 4
 
 
-def model_key(bound: BoundGraph, target: Target, threads: int, limits: ModelLimits) -> dict[str, str]:
+def model_key(
+    bound: BoundGraph, target: Target, threads: int, limits: ModelLimits, digest: Callable[[Array], str] = digest
+) -> dict[str, str]:
     names = sorted(bound.data)
     with ThreadPoolExecutor(_THREADS) as pool:
-        digests = list(pool.map(lambda name: _digest(bound.data[name]), names))
+        digests = list(pool.map(digest, [bound.data[name] for name in names]))
     data = "\n".join(f"{name} {digest}" for name, digest in zip(names, digests, strict=True))
     words = "\n".join(f"{name} {word!r}" for name, word in sorted(bound.names.items()))
     return {
@@ -71,9 +74,3 @@ def keep(store: Cache, key: Mapping[str, str], finished: Finished) -> None:
             write(finished, path)
             if path.stat().st_size > store.limit_bytes // _TRIM_SHARE:
                 store.trim()
-
-
-def _digest(array: Array) -> str:
-    dense = np.ascontiguousarray(array)
-    head = f"{dense.dtype} {dense.shape}".encode()
-    return sha256(head + sha256(dense.reshape(-1).view(np.uint8).data).digest()).hexdigest()

@@ -13,14 +13,16 @@ from dovetail.frontends.onnx.elements import ELEMENTS
 from dovetail.frontends.onnx.entries import HostValue
 from dovetail.frontends.onnx.file import read
 from dovetail.frontends.onnx.model import OnnxValue, TensorType
-from dovetail.model.build import compile_graph
+from dovetail.model.build import compile_graph, show
 from dovetail.model.compiled import CompiledModel
+from dovetail.model.general import Shapes
 from dovetail.model.onnx_session import Session
 from dovetail.model.opened import Input, Setting
 
 
 def onnx_function(path: Path, how: Setting) -> OnnxFunction:
     """The model in a file, to be compiled as ``how`` says."""
+    shapes = Shapes(how.dynamic)
     compile = partial(
         compile_graph,
         target=how.target,
@@ -29,16 +31,19 @@ def onnx_function(path: Path, how: Setting) -> OnnxFunction:
         progress=how.progress,
         jobs=how.jobs,
         limits=how.limits,
+        shapes=shapes,
+        patterns=how.patterns,
     )
     model = read(path, how.limits)
-    return OnnxFunction(Session(model, compile), model.beside)
+    look = partial(show, shapes=shapes, target=how.target, patterns=how.patterns) if how.dynamic else None
+    return OnnxFunction(Session(model, compile, look=look), shapes, model.beside)
 
 
 class OnnxFunction:
     """An ONNX model as a function. New shapes are compiled when they are first seen; the latest ones are kept."""
 
-    def __init__(self, session: Session, beside: tuple[str, ...] = ()) -> None:
-        self._session = session
+    def __init__(self, session: Session, shapes: Shapes, beside: tuple[str, ...] = ()) -> None:
+        self._session, self.shapes = session, shapes
         self.beside = beside
         """Files beside the model's that hold data of it."""
         self.inputs = tuple(map(_input, session.inputs))

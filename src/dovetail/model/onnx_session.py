@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from dovetail.frontends.onnx.inline import Names, Work
 from dovetail.frontends.onnx.model import OnnxModel, OnnxValue, SequenceType, TensorType
 from dovetail.ir.graph.bound import BoundGraph
 from dovetail.ir.graph.evaluate import evaluate
+from dovetail.model.onnx_others import other_shapes
 from dovetail.model.onnx_report import OnnxReport, Tally
 from dovetail.model.onnx_stages import Compile, Making, RunGraph, Stages
 from dovetail.ops.table import OPERATORS
@@ -31,7 +33,8 @@ MOST_STAGES = 32
 class Session:
     """``Session(read("model.onnx"), compile).run({"x": array})`` -> outputs by name.
 
-    ``compile`` makes a function of a graph: ``reference`` runs it by its meaning, slowly.
+    ``compile`` makes a function of a graph: ``reference`` runs it by its meaning, slowly. ``look`` is shown the first
+    graph in another shape, where the file leaves extents open, before ``compile`` gets it.
     """
 
     def __init__(
@@ -40,6 +43,7 @@ class Session:
         compile: Compile,
         limits: ModelLimits = DEFAULT_MODEL_LIMITS,
         most_stages: int = MOST_STAGES,
+        look: Callable[[BoundGraph], None] | None = None,
     ) -> None:
         graph = model.graph
         self._tally = Tally()
@@ -49,7 +53,7 @@ class Session:
         self.outputs = tuple(value.name for value in graph.outputs)
         self._defaults = {value.name: value for value in graph.inputs if value.name in self._inits}
         self._declared = {value.name: value for value in graph.inputs}
-        making = Making(model.functions, Names(model), compile, self._tally, limits, most_stages)
+        making = Making(model.functions, Names(model), compile, self._tally, limits, most_stages, look)
         work = [Work(node, model.opsets) for node in graph.nodes]
         self._making, self._work = making, work
         self._stages: dict[frozenset[str], Stages] = {}
@@ -84,7 +88,8 @@ class Session:
         given = frozenset(values.keys() & self._defaults.keys())
         if given not in self._stages:
             fixed = {name: array for name, array in self._inits.items() if name not in given}
-            self._stages[given] = Stages(self._making, self._work, fixed, self.outputs)
+            others = partial(other_shapes, self._declared)
+            self._stages[given] = Stages(self._making, self._work, fixed, self.outputs, others)
         return self._stages[given]
 
     def whole(self, feeds: Mapping[str, HostValue]) -> RunGraph:

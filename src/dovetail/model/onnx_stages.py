@@ -7,13 +7,13 @@ with it, so that a call that goes the same way finds everything made.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from dovetail.base.errors import ModelError, UnsupportedError
+from dovetail.base.errors import DovetailError, ModelError, UnsupportedError
 from dovetail.base.limits import ModelLimits
 from dovetail.base.words import printable
 from dovetail.frontends.onnx.convert.attributes import body, malformed, title
@@ -32,6 +32,8 @@ Array = npt.NDArray[np.generic]
 RunGraph = Callable[..., Sequence[Array]]
 Compile = Callable[[BoundGraph], RunGraph]
 """A graph becomes a function from its inputs to its outputs."""
+Others = Callable[[Mapping[str, HostValue]], Iterable[Mapping[str, HostValue]]]
+"""Values of other shapes that might be handed in as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,8 @@ class Making:
     limits: ModelLimits
     most: int
     """How many stages are kept side by side."""
+    look: Callable[[BoundGraph], None] | None = None
+    """Is shown a stage in another shape before the first one is compiled, so that code can be made for both."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,8 +65,15 @@ class Built:
 class Stages:
     """``work`` for values of any types. ``fixed`` are values that never change, ``wanted`` those to be made."""
 
-    def __init__(self, making: Making, work: Sequence[Work], fixed: Mapping[str, HostValue], wanted: Sequence[str]):
-        self._making, self._work, self._fixed, self._wanted = making, work, fixed, wanted
+    def __init__(
+        self,
+        making: Making,
+        work: Sequence[Work],
+        fixed: Mapping[str, HostValue],
+        wanted: Sequence[str],
+        others: Others | None = None,
+    ):
+        self._making, self._work, self._fixed, self._wanted, self._others = making, work, fixed, wanted, others
         self._built: OrderedDict[Signature, list[Built]] = OrderedDict()
 
     def run(self, values: Mapping[str, HostValue]) -> dict[str, HostValue]:
@@ -132,11 +143,27 @@ class Stages:
 
     def _build(self, values: Mapping[str, HostValue]) -> Built:
         making = self._making
-        stage = specialise(self._work, values, self._fixed, self._wanted, making.functions, making.names, making.limits)
+        stage = self._specialised(values)
         making.tally.add(stage)
+        if making.look is not None and self._others is not None and sum(map(len, self._built.values())) == 0:
+            self._show(values, making.look)
         function = making.compile(stage.bound) if stage.bound.graph.outputs else None
         bodies = tuple(self._body(stage, hosted.work) for hosted in stage.hosted)
         return Built(stage, function, Stages(making, stage.rest, stage.fixed, self._wanted), bodies)
+
+    def _specialised(self, values: Mapping[str, HostValue]) -> Stage:
+        making = self._making
+        return specialise(self._work, values, self._fixed, self._wanted, making.functions, making.names, making.limits)
+
+    def _show(self, values: Mapping[str, HostValue], look: Callable[[BoundGraph], None]) -> None:
+        """Shows the stage in the first other shape that the model can have."""
+        assert self._others is not None
+        for other in self._others(values):
+            try:
+                look(self._specialised(other).bound)
+            except DovetailError:
+                continue
+            return
 
     def _run_on_host(self, work: Work, steps: Stages | None, values: Mapping[str, HostValue]) -> dict[str, HostValue]:
         node = work.node

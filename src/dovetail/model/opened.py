@@ -30,6 +30,8 @@ from dovetail.targets.model import Target
 
 if TYPE_CHECKING:
     from dovetail.frontends.onnx.entries import HostValue
+    from dovetail.rewrite.patterns.file import Patterns
+    from dovetail.rewrite.patterns.pattern import Pattern
 
 Array = npt.NDArray[np.generic]
 Progress = Callable[[int, int, str], None]
@@ -79,6 +81,10 @@ class Setting:
     progress: Progress | None
     jobs: int | None
     limits: ModelLimits
+    dynamic: bool | None = None
+    """Whether code is made for many shapes: never, from the start, or (None) from the second shape on."""
+    patterns: tuple[Pattern, ...] = ()
+    """Put in place in the model's graph before it is compiled."""
 
 
 class KeptFunction:
@@ -120,17 +126,35 @@ def open_model(
     progress: Progress | None = None,
     jobs: int | None = None,
     limits: ModelLimits = DEFAULT_MODEL_LIMITS,
+    dynamic: bool | None = None,
+    patterns: Patterns | None = None,
 ) -> Function:
-    """The model in a file: ``.onnx``, which needs the extra ``dovetail[onnx]``, or ``.dovetail``."""
+    """The model in a file: ``.onnx``, which needs the extra ``dovetail[onnx]``, or ``.dovetail``.
+
+    The first shape that it is called with gets code of its own; from the second on, code takes sizes at run time where
+    it can, so that further shapes compile nothing. ``dynamic=True`` has such code from the start, ``False`` never.
+    ``patterns`` is a file of patterns, or patterns, that are put in place in the model's graph.
+    """
     path = Path(path)
     if path.suffix == SUFFIX:
+        if patterns is not None:
+            why = "what is in it is code, not operators"
+            raise ModelError(f"'{printable(path.name)}' was compiled already", why=why, hint="patterns with the .onnx")
         return KeptFunction(load(path, limits))
     if path.suffix != ONNX:
         raise ModelError(f"'{printable(path.name)}' is no model file", hint=f"a file called *{ONNX} or *{SUFFIX}")
-    setting = Setting(target, threads, cache, progress, jobs, limits)
+    setting = Setting(target, threads, cache, progress, jobs, limits, dynamic, own_patterns(patterns))
     module = import_module("dovetail.model.remembered")
     opened: Function = module.remembered(path, setting, partial(_read, path, setting))
     return opened
+
+
+def own_patterns(patterns: Patterns | None) -> tuple[Pattern, ...]:
+    """Patterns, or those in a file, read and checked; what reads them is loaded when there are some."""
+    if patterns is None:
+        return ()
+    found: tuple[Pattern, ...] = import_module("dovetail.rewrite.patterns.file").gathered(patterns)
+    return found
 
 
 def _read(path: Path, setting: Setting) -> Function:

@@ -1,6 +1,8 @@
 """One program of a model, compiled: what a step needs of it, as plain data for other processes and files.
 
 {"entry": "k_1f3a...", "arguments": [["a0", "f32", [8, 8], false], ...], ..., "bytes": [n, m]}\\n<objects>
+
+A program with run-time sizes gives one part for all their values; ``settled`` is that part for some of them.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from dovetail.algorithm import Algorithm, Wishes, chosen
+from dovetail.codegen.arena import Arena
 from dovetail.codegen.shares import status_bytes
 from dovetail.compilation import is_small, kernel_of, undisturbed
 from dovetail.ir.plan import Digit
@@ -21,7 +24,7 @@ from dovetail.runtime.kernel import Kernel
 from dovetail.schedule.ahead import split_ahead
 from dovetail.schedule.collapse import collapse
 from dovetail.schedule.estimate import arithmetic_cycles, estimate_cycles
-from dovetail.stored import Shelf
+from dovetail.stored import Shelf, pack_buffer, unpack_buffer
 from dovetail.targets.model import Target
 
 
@@ -52,10 +55,23 @@ class Part:
     algorithm: str
     ahead: Part | None = None
     """Makes arguments of this part from constants of the program, once: those that the program has not."""
+    sizes: tuple[str, ...] = ()
+    """Run-time sizes, in the order of their words."""
+    work: tuple[Arena, Arena] = (Arena(()), Arena(()))
+    """Shared and private work memory of a part with sizes, from which their bytes follow."""
+    values: tuple[int, ...] = ()
+    """Of the sizes, where the part is settled."""
+
+
+def settled(part: Part, sizes: Mapping[str, int]) -> Part:
+    """``part`` for these values of its sizes."""
+    shared, private = (arena.bytes(sizes) for arena in part.work)
+    values = tuple(sizes[name] for name in part.sizes)
+    return replace(part, shared_bytes=shared, private_bytes=private, values=values)
 
 
 def part_of(program: Program, target: Target, threads: int, store: Cache | None) -> Part:
-    """``program``, without run-time sizes, compiled and certified; from ``store`` where it has been before."""
+    """``program`` compiled and certified; from ``store`` where it has been before."""
     tray = _Tray(store)
     with undisturbed:
         form = _form(program, target, threads, tray)
@@ -82,24 +98,28 @@ def _part(kernel: Kernel, target: Target, store: Cache) -> Part:
     kept = Shelf(store, main, target).kernel(kernel.plan)
     assert kept is not None, "what was compiled has just been put there"
     parallel = kernel.plan.is_parallel and kernel.threads > 1
+    sized = bool(main.sizes)
     return Part(
         kept.entry,
         kept.code,
         tuple(_parameter(t) for t in main.tensors if t.role is not Role.TEMP),
         {h.tensor: Layout(kernel.views[h.tensor], h.digits) for h in kernel.plan.holds if h.ahead},
-        kept.shared.bytes({}),
-        kept.private.bytes({}),
+        0 if sized else kept.shared.bytes({}),
+        0 if sized else kept.private.bytes({}),
         status_bytes(kernel.threads if parallel else 1),
         parallel,
         kept.buffers if _checks_indices(main) else (),
         kernel.algorithm,
         None if kernel.ahead is None else _part(kernel.ahead, target, store),
+        tuple(size.name for size in main.sizes),
+        (kept.shared, kept.private) if sized else (Arena(()), Arena(())),
     )
 
 
 def _parameter(tensor: Tensor) -> Parameter:
     written = tensor.role in (Role.OUT, Role.INOUT)
-    return Parameter(tensor.name, tensor.dtype.name, tuple(extent.const for extent in tensor.shape), written)
+    shape = tuple(extent.const if extent.is_constant else None for extent in tensor.shape)
+    return Parameter(tensor.name, tensor.dtype.name, shape, written)
 
 
 def _checks_indices(program: Program) -> bool:
@@ -167,6 +187,8 @@ def _pack(part: Part, codes: list[bytes]) -> dict[str, object]:
         "buffers": list(part.buffers),
         "algorithm": part.algorithm,
         "ahead": None if part.ahead is None else _pack(part.ahead, codes),
+        "sizes": list(part.sizes),
+        "work": [[pack_buffer(b) for b in arena.buffers] for arena in part.work],
     }
 
 
@@ -179,6 +201,7 @@ def _unpack(found: Mapping[str, object], codes: list[bytes]) -> Part:
         raise TypeError("not a part")
     if not isinstance(memory, list) or len(memory) != 3 or not isinstance(ahead, dict | None):
         raise TypeError("not a part")
+    shared, private = (_arena(data) for data in _listed(found["work"]))
     known = {
         str(name): Layout(tuple(map(int, view)), tuple(Digit(*map(int, digit)) for digit in digits))
         for name, (view, digits) in layouts.items()
@@ -186,7 +209,9 @@ def _unpack(found: Mapping[str, object], codes: list[bytes]) -> Part:
     return Part(
         str(found["entry"]),
         code,
-        tuple(Parameter(str(a), str(b), tuple(map(int, c)), bool(d)) for a, b, c, d in arguments),
+        tuple(
+            Parameter(str(a), str(b), tuple(n if n is None else int(n) for n in c), bool(d)) for a, b, c, d in arguments
+        ),
         known,
         int(memory[0]),
         int(memory[1]),
@@ -195,4 +220,16 @@ def _unpack(found: Mapping[str, object], codes: list[bytes]) -> Part:
         tuple(map(str, buffers)),
         str(found["algorithm"]),
         None if ahead is None else _unpack(ahead, codes),
+        tuple(map(str, _listed(found["sizes"]))),
+        (shared, private),
     )
+
+
+def _arena(data: object) -> Arena:
+    return Arena(tuple(unpack_buffer(b) for b in _listed(data) if isinstance(b, dict)))
+
+
+def _listed(data: object) -> list[object]:
+    if not isinstance(data, list):
+        raise TypeError("not a list")
+    return data

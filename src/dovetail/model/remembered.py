@@ -33,6 +33,7 @@ from dovetail.targets.model import Target
 
 if TYPE_CHECKING:
     from dovetail.frontends.onnx.entries import HostValue
+    from dovetail.model.general import Shapes
 
 Key = tuple[tuple[np.dtype[np.generic], tuple[int, ...]], ...]
 _KIND = "onnx"
@@ -42,9 +43,11 @@ _MOST = 32
 
 
 class Reading(Function, Protocol):
-    """A file that has been read: a function that also says whether data beside the file is part of it."""
+    """A file that has been read: a function that also says whether data beside the file is part of it, and what it
+    shares between shapes."""
 
     beside: tuple[str, ...]
+    shapes: Shapes
 
 
 def remembered(path: Path, how: Setting, read: Callable[[], Reading]) -> Function:
@@ -57,7 +60,14 @@ def remembered(path: Path, how: Setting, read: Callable[[], Reading]) -> Functio
     if digest is None:
         return read()
     threads = str(thread_count(how.threads, target))
-    key = {**target_key(target), "file": digest, "threads": threads, "limits": repr(how.limits)}
+    key = {
+        **target_key(target),
+        "file": digest,
+        "threads": threads,
+        "limits": repr(how.limits),
+        "dynamic": str(how.dynamic),
+        "patterns": repr(how.patterns),
+    }
     return RememberedFunction(_Memory(store, key, target, how.limits), read)
 
 
@@ -221,4 +231,5 @@ class RememberedFunction:
     def _file(self) -> Reading:
         if self._read is None:
             self._read = self._reader()
+            self._read.shapes.seen_before = bool(self._models)
         return self._read

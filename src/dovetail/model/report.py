@@ -16,6 +16,8 @@ class Row:
     operators: tuple[str, ...]
     algorithm: str = ""
     threads: int = 0
+    sizes: tuple[int, ...] = ()
+    """Of code that takes sizes at run time, what it is run with; empty for code that is for this shape alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,5 +56,11 @@ class ModelReport:
 
     def __str__(self) -> str:
         counts = f"{self.count(COMPILED)} compiled, {self.count(HOST)} on the host, {self.count(VIEW)} views"
-        lines = [f"{row.kind:8}  {row.title}" for row in self.rows]
+        sized = sum(bool(row.sizes) for row in self.rows)
+        counts += f"; {sized} with run-time sizes" if sized else ""
+        lines = [f"{row.kind:8}  {row.title}{_shown(row.sizes)}" for row in self.rows]
         return "\n".join([counts, *lines, *(f"{n.pass_}: {n.what}" for n in self.notes)])
+
+
+def _shown(sizes: tuple[int, ...]) -> str:
+    return f"  (run-time sizes {', '.join(map(str, sizes))})" if sizes else ""

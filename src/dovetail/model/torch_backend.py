@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
+import torch
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.aot_autograd import make_boxed_func
 from torch._guards import TracingContext
@@ -21,15 +22,27 @@ from torch.fx import GraphModule
 from dovetail.base.errors import CallError, UnsupportedError
 from dovetail.base.suggest import closest
 from dovetail.frontends.torch.decompose import Table, traced_with
+from dovetail.frontends.torch.layers import has_layers, keep_layers
 from dovetail.frontends.torch.partition import Fallback
+from dovetail.model.opened import own_patterns
 from dovetail.model.torch_function import TorchFunction
 from dovetail.model.torch_run import Settings, TorchReport
 
 _LOG = logging.getLogger("dovetail.torch")
 _KEPT = 4096
-_OPTIONS: Mapping[str, type] = {"strict": bool, "threads": int, "target": str, "cache": bool, "jobs": int}
+_OPTIONS: Mapping[str, type] = {
+    "strict": bool,
+    "threads": int,
+    "target": str,
+    "cache": bool,
+    "jobs": int,
+    "dynamic": bool,
+}
 _PARAMETERS = ("constants", "inputs")
 _TRAINING = "gradients are needed: the graph runs in PyTorch"
+
+torch._dynamo.config.allow_rnn = True
+"""Dynamo leaves models with nn.LSTM, nn.GRU or nn.RNN alone unless it is told otherwise."""
 
 Compiled = Callable[..., object]
 _reports: deque[TorchReport] = deque(maxlen=_KEPT)
@@ -40,6 +53,10 @@ def dovetail(
 ) -> Compiled:
     """What Dynamo calls for each graph: the function that runs it."""
     settings, parameters = _settings(options or {})
+    if has_layers(module):
+        if torch.is_grad_enabled() and any(isinstance(x, torch.Tensor) and x.requires_grad for x in inputs):
+            return _in_training(module.forward, settings)
+        keep_layers(module)
 
     def compile_with(table: Table) -> Compiled:
         compiler = aot_autograd(
@@ -75,11 +92,16 @@ def _unwritten_state() -> tuple[int, ...]:
 
 
 def _training(module: GraphModule, inputs: Sequence[object], settings: Settings) -> Compiled:
+    return _boxed(_in_training(module.forward, settings))
+
+
+def _in_training(run: Compiled, settings: Settings) -> Compiled:
+    """``run`` by PyTorch, and a report that says so."""
     if settings.strict:
         raise UnsupportedError("a graph", "gradients are needed", hint="with torch.no_grad(): ...")
     _LOG.warning(_TRAINING)
     _reports.append(TorchReport((), (Fallback("the whole graph", _TRAINING),)))
-    return _eager(module, inputs)
+    return run
 
 
 def _eager(module: GraphModule, inputs: Sequence[object]) -> Compiled:
@@ -98,9 +120,11 @@ def _settings(options: Mapping[str, object]) -> tuple[Settings, str]:
     parameters = given.pop("parameters", "constants")
     if parameters not in _PARAMETERS:
         raise CallError(f"parameters is {parameters!r}", hint=f"one of {', '.join(_PARAMETERS)}")
+    patterns = own_patterns(given.pop("patterns", None))  # type: ignore[arg-type]  # checked there
     for name, value in given.items():
         if name not in _OPTIONS:
-            raise CallError(f"the backend has no option '{name}'", hint=closest(name, _OPTIONS))
+            known = (*_OPTIONS, "parameters", "patterns")
+            raise CallError(f"the backend has no option '{name}'", hint=closest(name, known))
         if not isinstance(value, _OPTIONS[name]):
             raise CallError(f"option {name} is {value!r}, not a {_OPTIONS[name].__name__}")
-    return Settings(**given), str(parameters)  # type: ignore[arg-type]
+    return Settings(**given, patterns=patterns), str(parameters)  # type: ignore[arg-type]

@@ -10,14 +10,18 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import torch
 from torch.fx import GraphModule, Node
 from torch.fx.experimental.proxy_tensor import make_fx
 
+from dovetail.base.errors import DovetailError
 from dovetail.frontends.torch.decompose import decompositions
-from dovetail.model.torch_run import Settings, TorchReport, TorchRun
+from dovetail.model.general import Shapes
+from dovetail.model.torch_others import other_inputs
+from dovetail.model.torch_run import Settings, TorchReport, TorchRun, show_parts
 
 MOST_SHAPES = 32
 """Shapes that code is kept for; the one unused for longest goes first."""
@@ -46,10 +50,19 @@ class _Binding:
 class TorchFunction:
     """Call it with the tensors (and sizes) of the graph's placeholders. ``record`` is told of everything compiled."""
 
-    def __init__(self, module: GraphModule, fixed: Collection[int], settings: Settings, record: Record) -> None:
+    def __init__(
+        self,
+        module: GraphModule,
+        fixed: Collection[int],
+        settings: Settings,
+        record: Record,
+        shapes: Shapes | None = None,
+    ) -> None:
         self._module, self._fixed, self._settings = module, tuple(fixed), settings
         self._symbolic = any(_is_symbolic(node) for node in module.graph.nodes if node.op == "placeholder")
-        self._record = record
+        if self._symbolic and shapes is None and settings.dynamic is not False:
+            shapes = Shapes(True)
+        self._record, self._shapes = record, shapes
         self._bindings: OrderedDict[Key, _Binding] = OrderedDict()
         self._bound = 0
 
@@ -70,15 +83,38 @@ class TorchFunction:
         if not self._symbolic:
             self._bindings[()] = self._bind(inputs)
 
+    def show(self, inputs: Sequence[object]) -> None:
+        """Tells of inputs that the function might be called with, so that code can be made for them, too."""
+        module = _specialised(self._module, inputs) if self._symbolic else self._module
+        if self._shapes is not None:
+            show_parts(module.graph, _constants(module, self._fixed, inputs), self._settings, self._shapes)
+
     def _bind(self, inputs: Sequence[object]) -> _Binding:
+        if self._symbolic and not self._bound and self._shapes is not None and self._shapes.dynamic:
+            self._show_another(inputs)
         module = _specialised(self._module, inputs) if self._symbolic else self._module
         self._bound += 1
         fixed = self._fixed if self._bound <= MOST_BINDINGS + len(self._bindings) else ()
-        nodes = [node for node in module.graph.nodes if node.op == "placeholder"]
         tensors = {place: t for place in fixed if isinstance(t := inputs[place], torch.Tensor)}
-        run = TorchRun(module.graph, {nodes[place]: tensor for place, tensor in tensors.items()}, self._settings)
+        run = TorchRun(module.graph, _constants(module, fixed, inputs), self._settings, self._shapes)
         self._record(run.report)
         return _Binding(run, tuple((place, t.data_ptr(), t._version) for place, t in tensors.items()))
+
+    def _show_another(self, inputs: Sequence[object]) -> None:
+        """The graph in other sizes; where it has none, each shape gets code of its own until two have been seen."""
+        others = other_inputs(_placeholders(self._module), inputs)
+        if others is not None:
+            with suppress(RuntimeError, TypeError, ValueError, DovetailError):
+                self.show(others)
+
+
+def _constants(module: GraphModule, fixed: Collection[int], inputs: Sequence[object]) -> dict[Node, torch.Tensor]:
+    nodes = _placeholders(module)
+    return {nodes[place]: t for place in fixed if isinstance(t := inputs[place], torch.Tensor)}
+
+
+def _placeholders(module: GraphModule) -> list[Node]:
+    return [node for node in module.graph.nodes if node.op == "placeholder"]
 
 
 def _is_symbolic(node: Node) -> bool:

@@ -12,18 +12,26 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 import torch
+from torch._dynamo.exc import UserError
 from torch.export import ExportedProgram, export
 from torch.export.graph_signature import InputKind, InputSpec, OutputKind, OutputSpec
 from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
-from dovetail.base.errors import CallError
+from dovetail.base.errors import CallError, DovetailError
 from dovetail.frontends.torch.decompose import traced_with
+from dovetail.model.general import Shapes
+from dovetail.model.opened import own_patterns
 from dovetail.model.torch_function import MOST_SHAPES, TorchFunction
 from dovetail.model.torch_run import Settings, TorchReport
+
+if TYPE_CHECKING:
+    from dovetail.rewrite.patterns.file import Patterns
 
 Key = tuple[object, ...]
 _STATE = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
@@ -39,12 +47,16 @@ def compile_module(
     threads: int | None = None,
     cache: bool = True,
     jobs: int | None = None,
+    patterns: Patterns | None = None,
+    dynamic: bool | None = None,
 ) -> CompiledModule:
     """``module`` compiled for inputs like these; other shapes are compiled when they are first seen.
 
-    Raises an UnsupportedError, with ``strict``, where PyTorch would have to run an operator.
+    The first shape gets code of its own; from the second on code takes sizes at run time where it can. With
+    ``dynamic=False`` each shape has its own; with ``True`` a batch, the first extent of every input, may change from
+    the start. Raises an UnsupportedError, with ``strict``, where PyTorch would have to run an operator.
     """
-    compiled = CompiledModule(module, Settings(strict, target, threads, cache, jobs))
+    compiled = CompiledModule(module, Settings(strict, target, threads, cache, jobs, own_patterns(patterns), dynamic))
     compiled.prepare(tuple(example_inputs), dict(example_keywords or {}))
     return compiled
 
@@ -55,6 +67,7 @@ class CompiledModule:
     def __init__(self, module: torch.nn.Module, settings: Settings) -> None:
         self.module, self._settings = module, settings
         self.report = TorchReport(())
+        self._shapes = Shapes(settings.dynamic)
         self._variants: OrderedDict[Key, _Variant] = OrderedDict()
 
     def __call__(self, *args: object, **kwargs: object) -> object:
@@ -68,6 +81,8 @@ class CompiledModule:
     def prepare(self, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
         """Compiles for inputs like these."""
         leaves, spec = tree_flatten((args, kwargs))
+        if self._settings.dynamic:
+            self._show(leaves, spec)
         self._variant(args, kwargs, leaves, spec).prepare(leaves)
 
     def _variant(
@@ -76,12 +91,22 @@ class CompiledModule:
         key = (self.module.training, spec, *map(_shape_of, leaves))
         found = self._variants.get(key)
         if found is None:
-            found = _exported(self.module, args, kwargs, self._settings, self._record)
+            found = self._exported(args, kwargs)
             self._variants[key] = found
             if len(self._variants) > MOST_SHAPES:
                 self._variants.popitem(last=False)
         self._variants.move_to_end(key)
         return found
+
+    def _exported(self, args: tuple[object, ...], kwargs: dict[str, object]) -> _Variant:
+        return _exported(self.module, args, kwargs, self._settings, self._record, self._shapes)
+
+    def _show(self, leaves: Sequence[object], spec: TreeSpec) -> None:
+        """The module with a larger batch, where it takes one."""
+        others = [_enlarged(x) if isinstance(x, torch.Tensor) else x for x in leaves]
+        args, kwargs = tree_unflatten(others, spec)
+        with suppress(RuntimeError, TypeError, ValueError, UserError, DovetailError):
+            self._exported(args, kwargs).show(others)
 
     def _record(self, report: TorchReport) -> None:
         self.report = report
@@ -112,6 +137,9 @@ class _Variant:
     def prepare(self, leaves: Sequence[object]) -> None:
         self.function.prepare(self._inputs(leaves))
 
+    def show(self, leaves: Sequence[object]) -> None:
+        self.function.show(self._inputs(leaves))
+
     def _inputs(self, leaves: Sequence[object]) -> list[object]:
         given = iter(leaves)
         return [next(given) if read is None else read() for read in self.state]
@@ -123,6 +151,7 @@ def _exported(
     kwargs: dict[str, object],
     settings: Settings,
     record: Callable[[TorchReport], None],
+    shapes: Shapes,
 ) -> _Variant:
     with torch.no_grad():
         program: ExportedProgram = traced_with(export(module, args, kwargs).run_decompositions, whole=True)
@@ -133,8 +162,15 @@ def _exported(
     owners = {spec.target: names[spec.arg.name] for spec in inputs if spec.kind in _STATE}
     writes = tuple(_written(spec, owners, names) for spec in outputs)
     fixed = [place for place, read in enumerate(state) if read is not None and place not in writes]
-    function = TorchFunction(program.graph_module, fixed, settings, record)
+    function = TorchFunction(program.graph_module, fixed, settings, record, shapes)
     return _Variant(function, state, writes, program.call_spec.out_spec)
+
+
+def _enlarged(tensor: torch.Tensor) -> torch.Tensor:
+    """Two more of what the first extent counts."""
+    if not tensor.ndim or not tensor.shape[0]:
+        return tensor
+    return torch.cat([tensor, *[tensor[:1]] * 2])
 
 
 def _reader(module: torch.nn.Module, program: ExportedProgram, spec: InputSpec) -> Callable[[], torch.Tensor] | None:

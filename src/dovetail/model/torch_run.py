@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch.fx import Node
@@ -12,9 +13,13 @@ from torch.utils._pytree import tree_map_only
 from dovetail.base.errors import UnsupportedError
 from dovetail.frontends.torch.elements import array_of, tensor_of
 from dovetail.frontends.torch.partition import Fallback, OwnPart, Partition, TorchPart, partition
-from dovetail.model.build import compile_graph
+from dovetail.model.build import compile_graph, show
 from dovetail.model.compiled import CompiledModel
+from dovetail.model.general import Shapes
 from dovetail.model.report import ModelReport
+
+if TYPE_CHECKING:
+    from dovetail.rewrite.patterns.pattern import Pattern
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +31,9 @@ class Settings:
     threads: int | None = None
     cache: bool = True
     jobs: int | None = None
+    patterns: tuple[Pattern, ...] = ()
+    dynamic: bool | None = None
+    """Whether graphs in several shapes share code that takes sizes at run time: see ``general.Shapes``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +81,13 @@ class _Eager:
 class TorchRun:
     """Call it with the tensors of the graph's placeholders; it returns the list of the graph's outputs."""
 
-    def __init__(self, graph: torch.fx.Graph, constants: Mapping[Node, torch.Tensor], settings: Settings) -> None:
+    def __init__(
+        self,
+        graph: torch.fx.Graph,
+        constants: Mapping[Node, torch.Tensor],
+        settings: Settings,
+        shapes: Shapes | None = None,
+    ) -> None:
         parts = partition(graph, constants)
         fallbacks = parts.fallbacks
         if settings.strict and fallbacks:
@@ -81,7 +95,7 @@ class TorchRun:
             raise UnsupportedError(first.operator, first.reason, hint="strict=False runs it in PyTorch")
         self._inputs, self._outputs = parts.inputs, parts.outputs
         self._known = _needed(parts)
-        self._steps = [_step(part, settings) for part in parts.parts]
+        self._steps = [_step(part, settings, shapes) for part in parts.parts]
         models = tuple(step.model.report for step in self._steps if isinstance(step, _Compiled))
         self.report = TorchReport(models, fallbacks)
 
@@ -99,6 +113,15 @@ class TorchRun:
         return found.clone() if item in self._known and isinstance(found, torch.Tensor) else found
 
 
+def show_parts(
+    graph: torch.fx.Graph, constants: Mapping[Node, torch.Tensor], settings: Settings, shapes: Shapes
+) -> None:
+    """Tells ``shapes`` of a graph in a shape that is not compiled now."""
+    for part in partition(graph, constants).parts:
+        if isinstance(part, OwnPart):
+            show(part.bound, shapes, settings.target, settings.patterns)
+
+
 def _needed(parts: Partition) -> dict[Node, object]:
     """Known values that PyTorch's parts and the caller need; those of placeholders are handed in."""
     read = {leaf for leaf in parts.outputs if isinstance(leaf, Node)}
@@ -108,11 +131,12 @@ def _needed(parts: Partition) -> dict[Node, object]:
     return {node: value for node, value in parts.known.items() if node in read and node.op != "placeholder"}
 
 
-def _step(part: OwnPart | TorchPart, settings: Settings) -> _Compiled | _Eager:
+def _step(part: OwnPart | TorchPart, how: Settings, shapes: Shapes | None) -> _Compiled | _Eager:
     if isinstance(part, TorchPart):
         return _Eager(part)
-    how = settings
-    model = compile_graph(part.bound, how.target, how.threads, cache=how.cache, jobs=how.jobs)
+    model = compile_graph(
+        part.bound, how.target, how.threads, cache=how.cache, jobs=how.jobs, shapes=shapes, patterns=how.patterns
+    )
     return _Compiled(model, part.inputs, part.outputs, part.sources)
 
 

@@ -12,8 +12,8 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -44,13 +44,31 @@ class Setting:
 
 def compiled_parts(programs: Mapping[str, Program], setting: Setting, jobs: int | None) -> Iterator[tuple[str, Part]]:
     """Each program's part as it is done, by the key that it has in ``programs``. Long ones are begun first."""
+    with closing(parts_or_errors(programs, setting, jobs)) as answers:
+        for key, found in answers:
+            if isinstance(found, DovetailError):
+                raise found
+            yield key, found
+
+
+def parts_or_errors(
+    programs: Mapping[str, Program], setting: Setting, jobs: int | None
+) -> Generator[tuple[str, Part | DovetailError], None, None]:
+    """``compiled_parts`` that goes on where a program cannot be compiled, and says why."""
     order = sorted(programs, key=lambda key: (-_length(programs[key]), key))
     count = min(jobs if jobs is not None else len(os.sched_getaffinity(0)), len(order))
     if count < 2 or len(order) < ENOUGH or not setting.name or not sys.executable:
         for key in order:
-            yield key, part_of(programs[key], setting.target, setting.threads, setting.store)
+            yield key, _part_or_error(programs[key], setting)
         return
     yield from _Crew(setting, count, [(key, str(programs[key])) for key in order]).answers()
+
+
+def _part_or_error(program: Program, setting: Setting) -> Part | DovetailError:
+    try:
+        return part_of(program, setting.target, setting.threads, setting.store)
+    except DovetailError as error:
+        return error
 
 
 def _length(program: Program) -> int:
@@ -68,8 +86,8 @@ class _Crew:
         for item in work:
             self._waiting.put(item)
 
-    def answers(self) -> Iterator[tuple[str, Part]]:
-        """Parts in the order in which they are done; nothing is left running, however this ends."""
+    def answers(self) -> Generator[tuple[str, Part | DovetailError], None, None]:
+        """In the order in which they are done; nothing is left running, however this ends."""
         processes: list[_Process] = []
         threads: list[threading.Thread] = []
         try:
@@ -78,10 +96,7 @@ class _Crew:
                 threads.append(threading.Thread(target=self._attend, args=(processes[-1],), daemon=True))
                 threads[-1].start()
             for _ in self._work:
-                key, answer = self._answers.get()
-                if isinstance(answer, DovetailError):
-                    raise answer
-                yield key, answer
+                yield self._answers.get()
         finally:
             self._stop(processes, threads)
 

@@ -27,16 +27,16 @@ def whole_numbers(seed: int, *shape: int) -> Floats:
     return np.random.default_rng(seed).integers(-3, 4, shape).astype(np.float32)
 
 
-def mlp(layers: int = 2, width: int = 24) -> BoundGraph:
+def mlp(layers: int = 2, width: int = 24, rows: int = 6) -> BoundGraph:
     """Products with ReLUs, of which the first is an output too; views between them."""
     b = Builder("mlp", OPERATORS)
-    x = b.input("x0", kind("f32", 6, width))
+    x = b.input("x0", kind("f32", rows, width))
     data = {f"c{n}": whole_numbers(n, width, width) for n in range(layers)}
     first = last = x
     for name in data:
         last = b.add("relu", b.add("matmul", last, b.constant(name, kind("f32", width, width))))
         first = last if first is x else first
-    flat = b.add("reshape", last, shape=(3, 2, width))
+    flat = b.add("reshape", last, shape=(3, rows // 3, width))
     return BoundGraph(b.graph(flat, first), data, {"x0": "pixels\n"})
 
 

@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 from dovetail.base.errors import CodegenError, ModelError
-from dovetail.model.build import compile_graph
+from dovetail.model.build import compile_graph, show
 from dovetail.model.compiled import CompiledModel
 from dovetail.model.elf import Data, joined
 from dovetail.model.export import export
+from dovetail.model.general import Shapes
 from dovetail.runtime.jit import load_object
 from dovetail.runtime.model_image import HostStep
 from tests.unit.model.graphs import Array, Floats, mlp, same, wanted, whole_numbers
@@ -59,6 +60,19 @@ def test_the_object_file_computes_the_same_with_one_thread_and_two(model: Compil
     assert same(called(run, model, x), wanted(mlp(), x))
     assert [threads(count) for count in (0, 3, 2)] == [1, 1, 0]
     assert same(called(run, model, x), wanted(mlp(), x))
+
+
+def test_an_object_file_of_code_with_run_time_sizes_has_their_values(tmp_path: Path) -> None:
+    shapes = Shapes(dynamic=True)
+    show(mlp(rows=9), shapes)
+    sized = compile_graph(mlp(), threads=2, cache=False, shapes=shapes)
+    assert all(step.sizes for step in sized.finished.image.natives())
+    export(sized, tmp_path / "mlp.o")
+    code = load_object((tmp_path / "mlp.o").read_bytes(), {})
+    run = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(code.address("mlp_run"))
+    code.keep_for_ever()
+    x = whole_numbers(1, 6, 24)
+    assert same(called(run, sized, x), wanted(mlp(), x))
 
 
 def test_the_same_model_gives_the_same_object(model: CompiledModel, tmp_path: Path) -> None:

@@ -177,3 +177,25 @@ def test_small_floats_are_computed_as_small_floats() -> None:
 def test_a_wrong_option_is_refused(options: dict[str, object], message: str) -> None:
     with pytest.raises((CallError, RuntimeError), match=message):
         torch.compile(torch.exp, backend="dovetail", options=options)(torch.ones(2))
+
+
+@pytest.mark.parametrize("layer", [torch.nn.LSTM, torch.nn.GRU, torch.nn.RNN])
+def test_a_recurrent_layer_stays_whole(layer: type[torch.nn.Module]) -> None:
+    model, x = layer(4, 8, bidirectional=True, batch_first=True).eval(), torch.randn(2, 5, 4)
+    with torch.no_grad():
+        torch.testing.assert_close(compiled(model, strict=True)(x), model(x))
+    assert [row.title for row in latest().parts[0].rows].count(layer.__name__.lower()) == 2
+
+
+def test_a_recurrent_layer_learns_with_pytorch() -> None:
+    model, x = torch.nn.LSTM(4, 8), torch.randn(5, 2, 4)
+    compiled(model)(x)[0].sum().backward()
+    assert model.weight_hh_l0.grad.abs().max() > 0
+    assert "gradients" in latest().fallbacks[0].reason
+
+
+def test_a_packed_sequence_gives_what_pytorch_gives() -> None:
+    model = torch.nn.GRU(4, 8).eval()
+    packed = torch.nn.utils.rnn.pack_padded_sequence(torch.randn(5, 3, 4), torch.tensor([5, 4, 2]))
+    with torch.no_grad():
+        torch.testing.assert_close(compiled(model)(packed), model(packed))
