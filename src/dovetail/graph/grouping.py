@@ -3,6 +3,7 @@ elements while they are near:
 
     contraction      bias, residual sum, activation behind it
     softmax, norms   scale, mask, residual sum before it; activation behind it
+    attention        the products before and behind a softmax
     reduction        what is computed for each element before it; what becomes of the result
     pointwise        whatever is computed from the same elements
     moves            part of whoever reads them, or of who makes what they move
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
 from dovetail.graph.absorb import absorbed_moves, sunk_moves
+from dovetail.graph.attention import rows_between_products
 from dovetail.graph.grow import Sketch, before, behind, without_leaving
 from dovetail.graph.roles import Work, works
 from dovetail.ir.graph.graph import Graph, Node, Type
@@ -54,6 +56,7 @@ def regions(
                 _grow(sketch, node, worth)
     absorbed_moves(sketch)
     sunk_moves(sketch)
+    rows_between_products(sketch)
     for node in graph.nodes:
         if node.results[0] not in sketch.home:
             sketch.found((node,), _WHY[sketch.work[node.results[0]]])

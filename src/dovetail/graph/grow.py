@@ -5,9 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 
 from dovetail.graph.roles import VIEWS, Work, without_ones
 from dovetail.ir.graph.graph import Graph, Node, Type
+from dovetail.ir.index import Index
 
 _MOST_NODES = 32
 """Of one region: what is compiled as one piece stays within registers and seconds."""
@@ -25,8 +27,11 @@ class Sketch:
     home: dict[str, int] = field(default_factory=dict)
     """Of each node, by its first result."""
     regions: dict[int, tuple[tuple[Node, ...], str]] = field(default_factory=dict)
+    count: int = 0
+    """Regions that there have been."""
     places: dict[str, int] = field(init=False)
     outputs: frozenset[str] = field(init=False)
+    _points: dict[str, tuple[Index, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.places = {node.results[0]: place for place, node in enumerate(self.graph.nodes)}
@@ -34,7 +39,7 @@ class Sketch:
 
     def found(self, nodes: tuple[Node, ...], why: str) -> None:
         """A new region."""
-        number = len(self.regions)
+        number, self.count = self.count, self.count + 1
         self.regions[number] = (self.graph.in_order(nodes), why)
         self.home.update((node.results[0], number) for node in nodes)
 
@@ -44,6 +49,12 @@ class Sketch:
         self.regions[number] = (self.graph.in_order((*old, *nodes)), why)
         self.home.update((node.results[0], number) for node in nodes)
 
+    def merge(self, numbers: tuple[int, ...], why: str) -> None:
+        """One region instead of several; it takes the place of the last."""
+        nodes = tuple(node for number in numbers for node in self.regions.pop(number)[0])
+        self.regions[numbers[-1]] = (self.graph.in_order(nodes), why)
+        self.home.update((node.results[0], numbers[-1]) for node in nodes)
+
     def is_free(self, node: Node) -> bool:
         return node.results[0] not in self.home
 
@@ -52,29 +63,43 @@ class Sketch:
 
     def same_points(self, value: str, other: str) -> bool:
         """Whether both have the same elements but for axes of one."""
-        return without_ones(self.types[value].shape) == without_ones(self.types[other].shape)
+        return self.points(value) == self.points(other)
+
+    def points(self, value: str) -> tuple[Index, ...]:
+        """Its extents but for axes of one."""
+        found = self._points.get(value)
+        if found is None:
+            found = self._points[value] = without_ones(self.types[value].shape)
+        return found
 
 
 def behind(sketch: Sketch, anchor: Node) -> tuple[Node, ...]:
     """``anchor`` and the pointwise nodes behind it, as far as they leave one value to read."""
     inside = {anchor.results[0]: anchor}
-    leaving = {anchor.results[0]}
+    leaving = {anchor.results[0]: len(sketch.graph.users(anchor.results[0]))}  # and how many outside read it
     best: tuple[Node, ...] = (anchor,)
-    waiting = list(sketch.graph.users(anchor.results[0]))
-    tried: set[str] = set()
+    waiting = [sketch.places[user.results[0]] for user in sketch.graph.users(anchor.results[0])]  # in order: a heap
+    tried: set[int] = set()
     while waiting and len(inside) < _MOST_NODES:
-        node = min(waiting, key=lambda n: sketch.places[n.results[0]])
-        waiting.remove(node)
-        key = node.results[0]
-        if key in tried:
+        place = heappop(waiting)
+        if place in tried:
             continue
-        tried.add(key)
+        tried.add(place)
+        node = sketch.graph.nodes[place]
         if not _follows(sketch, node, anchor):
             continue
+        key = node.results[0]
         inside[key] = node
-        waiting += sketch.graph.users(key)
-        leaving = {value for value in (*leaving, key) if _leaves(sketch, value, inside)}
-        if leaving <= {key} and _few_reads(inside):
+        users = sketch.graph.users(key)
+        for user in users:
+            heappush(waiting, sketch.places[user.results[0]])
+        for value in leaving.keys() & node.operands:
+            leaving[value] -= 1
+            if not leaving[value] and value not in sketch.outputs:
+                del leaving[value]
+        if users or key in sketch.outputs:
+            leaving[key] = len(users)
+        if leaving.keys() <= {key} and few_reads(inside):
             best = tuple(inside.values())
     return best
 
@@ -89,7 +114,7 @@ def before(sketch: Sketch, nodes: tuple[Node, ...], anchor: Node) -> tuple[Node,
         node = sketch.graph.producer(value)
         if node is None or node.results[0] in inside or not _precedes(sketch, node, like, inside):
             continue
-        if not _few_reads({**inside, value: node}):
+        if not few_reads({**inside, value: node}):
             continue
         inside[value] = node
         waiting += node.operands
@@ -98,11 +123,11 @@ def before(sketch: Sketch, nodes: tuple[Node, ...], anchor: Node) -> tuple[Node,
 
 def without_leaving(graph: Graph, node: Node) -> bool:
     """Whether a view may be the bytes of its operand: not where a caller would get what a caller gave, or twice."""
-    outputs = {name for name in node.results if name in graph.outputs}
+    outputs = any(map(graph.is_output, node.results))
     made = graph.producer(node.operands[0])
-    while made is not None and made.op in VIEWS and node.operands[0] not in graph.outputs:
+    while made is not None and made.op in VIEWS and not graph.is_output(node.operands[0]):
         node, made = made, graph.producer(made.operands[0])
-    return not outputs or (made is not None and node.operands[0] not in graph.outputs)
+    return not outputs or (made is not None and not graph.is_output(node.operands[0]))
 
 
 def _follows(sketch: Sketch, node: Node, anchor: Node) -> bool:
@@ -125,6 +150,7 @@ def _leaves(sketch: Sketch, value: str, inside: Mapping[str, Node]) -> bool:
     return value in sketch.outputs or any(user.results[0] not in inside for user in sketch.graph.users(value))
 
 
-def _few_reads(inside: Mapping[str, Node]) -> bool:
+def few_reads(inside: Mapping[str, Node]) -> bool:
+    """Whether a region of these nodes reads few tensors."""
     read = {value for node in inside.values() for value in node.operands if value not in inside}
     return len(read) <= _MOST_READ

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from math import prod
 
-from dovetail.graph.fields import Field, fields
+from dovetail.graph.fields import Field, fields, has_layers
 from dovetail.graph.grouping import regions
 from dovetail.graph.record import Passed, Record, counted
 from dovetail.graph.sheet import Sheet
@@ -50,6 +50,8 @@ class Layout:
 
     def __call__(self, bound: BoundGraph, operators: Operators) -> Passed:
         graph = bound.graph
+        if not has_layers(graph):
+            return bound, ()
         types = infer(graph, operators)
         found = fields(graph, types, regions(graph, operators, types), operators)
         if not found:

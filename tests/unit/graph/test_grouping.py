@@ -134,13 +134,30 @@ def test_attention_reads_heads_where_they_lie() -> None:
         "view: reshape",
         "view: reshape",
         "view: reshape",
-        "compiled: transpose + transpose + matmul + mul + add",
-        "compiled: softmax",
-        "compiled: transpose + matmul + transpose",
+        "compiled: transpose + transpose + transpose + matmul + mul + add + softmax + matmul + transpose",
         "view: reshape",
         "compiled: dense + add",
         "compiled: layer_norm",
     ]
+
+
+def test_probabilities_that_are_an_output_part_attention() -> None:
+    found = titles(ATTENTION.replace("-> (y)", "-> (y, p)"))
+    assert found[3:6] == [
+        "compiled: transpose + transpose + matmul + mul + add",
+        "compiled: softmax",
+        "compiled: transpose + matmul + transpose",
+    ]
+
+
+def test_heads_that_share_their_keys_are_a_product_of_their_own() -> None:
+    text = """
+graph shared(q: f32[1, 4, 5, 3], k: f32[1, 1, 3, 7], v: f32[1, 4, 7, 3]) -> (y)
+  s = matmul(q, k)
+  p = softmax(s)
+  y = matmul(p, v)
+"""
+    assert titles(text) == ["compiled: matmul", "compiled: softmax", "compiled: matmul"]
     run_regions(bound(ATTENTION))
 
 
