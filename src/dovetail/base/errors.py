@@ -11,7 +11,8 @@
     |-- TargetError            a target file, or a machine that lacks what a target needs
     |-- RewriteError           terms, rules and their application
     |   |-- TermError          an ill-typed term (shows both types and where they part)
-    |   `-- RuleError          an ill-formed rule, or one that breaks types
+    |   |-- RuleError          an ill-formed rule, or one that breaks types
+    |   `-- PatternError       an ill-formed pattern, or one whose two sides do not compute the same
     |-- MappingError           nothing on the target fits a statement
     |-- PlanError              a plan does not belong to its program or target
     |-- CodegenError           a nest that cannot become code
@@ -94,6 +95,10 @@ class TermError(RewriteError):
 
 class RuleError(RewriteError):
     """A rule has no meaning."""
+
+
+class PatternError(RewriteError):
+    """A pattern has no meaning, or maps a computation to another one."""
 
 
 class MappingError(DovetailError):

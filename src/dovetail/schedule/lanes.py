@@ -24,23 +24,21 @@ from dovetail.ir.program import Combine, Statement
 from dovetail.schedule.repertoire import Key, Repertoire
 
 DTypes = Mapping[str, DType]
+COUNTED = DTYPES["i64"]
+"""The type of positions."""
 
 
 def lane_counts(statement: Statement, dtypes: DTypes, instructions: Repertoire) -> tuple[int, ...]:
     """Widths, widest first, at which all of ``statement`` has instructions; always ends in 1.
 
-    No instruction counts along its lanes: a statement that looks at its loops runs one element at a time.
+    A statement that looks at its loops counts along its lanes, where they are evenly apart.
     """
-    if any(isinstance(node, Position) and node.index.names() & loops_of(statement) for node in walk(statement.value)):
+    if any(isinstance(n, Position) and not n.index.is_affine for n in walk(statement.value)):
         return (1,)
     out = dtypes[statement.out.tensor]
     own = moved_type(statement, dtypes)
     needs = frozenset(_statement(statement, dtypes, own, out))
     return tuple(w for w in instructions.widths(own.name) if w == 1 or _available(instructions, needs, w))
-
-
-def loops_of(statement: Statement) -> frozenset[str]:
-    return frozenset(loop.name for loop in statement.loops)
 
 
 def moved_type(statement: Statement, dtypes: DTypes) -> DType:
@@ -73,7 +71,13 @@ def _statement(statement: Statement, dtypes: DTypes, own: DType, out: DType) -> 
 
 def _value(e: Expr, want: DType, dtypes: DTypes) -> Iterator[Key]:
     yield ("broadcast", "registers", want.name, 0)
-    if isinstance(e, Literal | Position):
+    if isinstance(e, Literal):
+        return
+    if isinstance(e, Position):
+        yield ("count", COUNTED.name, 0)
+        yield ("broadcast", "registers", COUNTED.name, 0)
+        yield from (("apply", function, COUNTED.name, 0) for function in ("add", "mul"))
+        yield from _cast(COUNTED, want)
         return
     if isinstance(e, Read):
         dtype = dtypes[e.access.tensor]

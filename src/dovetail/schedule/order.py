@@ -211,9 +211,8 @@ def _is_far(facts: Facts, machine: Machine) -> bool:
 
 
 def _touched_bytes(facts: Facts) -> int:
-    """All that a statement reads and writes, each element of a window as often as it is in one."""
-    uses = (facts.out, *facts.reads)
-    return sum(prod(facts.extents[n] for n in use.strides if n in facts.extents) * use.bytes for use in uses)
+    """All that a statement reads and writes."""
+    return sum(facts.elements(use) * use.bytes for use in (facts.out, *facts.reads))
 
 
 def _is_fetched(facts: Facts, tiling: Tiling, machine: Machine, outer: tuple[OuterTile, ...]) -> bool:
@@ -343,7 +342,7 @@ def _run_cycles(facts: Facts, number: int, around: tuple[OuterTile, ...], machin
     """Starting each stretch of memory that a copy reads: short ones come late from far caches."""
     use = facts.reads[number]
     nearest = next((n for n, stride in use.strides.items() if stride == 1), "")
-    elements = prod(facts.extents[n] for n in use.strides if n in facts.extents)
+    elements = facts.elements(use)
     run = facts.extents.get(nearest, 1)
     for loop, step, _ in around:
         run = min(run, step) if loop == nearest else run

@@ -12,11 +12,14 @@ from dovetail.ir.fit import Fit
 from dovetail.ir.plan import Hold, Leaf, PlanNode, Tile
 from dovetail.ir.program import Combine, Program, Role
 from dovetail.schedule.bundles import Bundle, BundleRun, bundle_run
-from dovetail.schedule.facts import Facts, facts_of, likely
+from dovetail.schedule.facts import Facts, facts_of
 from dovetail.schedule.machine import Machine
 from dovetail.schedule.pointwise import Vectors, pointwise_cycles
 from dovetail.schedule.rows import row_run
 from dovetail.targets.model import Target
+
+ROWS = 4
+"""Rows side by side: as many sums as an addition takes cycles."""
 
 
 @dataclass
@@ -32,7 +35,7 @@ class PointwisePlanner:
     def __post_init__(self) -> None:
         self.cycles = 0.0
         """Of all that has been planned so far, where this is for an estimate."""
-        self.likely = {s.name: likely(s.low, s.high) for s in self.program.sizes}
+        self.likely = {s.name: s.likely for s in self.program.sizes}
         self.known: dict[int, Facts] = {}
         self.done: set[int] = set()
         self.holds: list[Hold] = []
@@ -69,6 +72,7 @@ class PointwisePlanner:
         parts: list[Vectors] = []
         held = [Hold(t, self.registers) for t in run.scalars]
         held += [Hold(t, self.target.main.name) for t in run.scratch]
+        step = self.rows_at_once(run.rows, [lanes for lanes, _ in found])
         for (n, _), (lanes, width) in zip(run.rows, found, strict=True):
             facts = self.facts(n)
             self.done.add(n)
@@ -76,11 +80,30 @@ class PointwisePlanner:
             out = facts.out.access.tensor
             if facts.reduced and out not in run.scalars:
                 held.append(Hold(out, self.registers))
-            body.append(leaf)
+            body.append(Tile(self.name(lanes), ((n, lanes),), width, (leaf,)) if lanes and step > 1 else leaf)
             parts.append(Vectors((facts,), (lanes,), width))
         points = sum(self.facts(n).points for n, _ in run.rows)
         self.spend(parts, self.unit_for(points), (*run.scalars, *run.scratch))
-        return [Tile(self.name("row"), run.rows, 1, tuple(body), self.unit_for(points), holds=tuple(held))]
+        return [Tile(self.name("row"), run.rows, step, tuple(body), self.unit_for(points), holds=tuple(held))]
+
+    def rows_at_once(self, rows: tuple[tuple[int, str], ...], lanes: list[str]) -> int:
+        """How many rows are taken vector by vector side by side, so that the sum of one does not wait for itself.
+
+        As many as stay in a cache nearby, and as leave every unit some; one where a row has more loops than its lanes.
+        """
+        bytes_per_row: dict[str, int] = {}
+        for (n, row), lane in zip(rows, lanes, strict=True):
+            facts = self.facts(n)
+            if facts.dynamic or set(facts.extents) != {row, lane} - {""}:
+                return 1
+            for use in (facts.out, *facts.reads):
+                bytes_per_row[use.access.tensor] = use.bytes * facts.extents.get(lane, 1)
+        extent = self.facts(rows[0][0]).extents[rows[0][1]]
+        room = self.machine.caches[:2][-1] // 4 if self.machine.caches else 0
+        fits = (
+            r for r in (ROWS, ROWS // 2) if r * sum(bytes_per_row.values()) <= room and extent >= 2 * r * self.threads
+        )
+        return next(fits, 1)
 
     def is_along_memory(self, rows: tuple[tuple[int, str], ...]) -> bool:
         """Whether what lies side by side in memory is one element of each row: rows are better taken as lanes."""

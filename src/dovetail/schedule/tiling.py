@@ -165,8 +165,9 @@ def _rows(
     inside: tuple[str, ...],
     packed: tuple[int, ...],
 ) -> Iterator[Tiling]:
-    most = min(facts.extents[across], MOST_ROWS) if across else 1
-    wanted = FEW_ROWS if facts.points <= SMALL else range(2, MOST_ROWS + 1)
+    extent = facts.extents[across] if across else 1
+    most = min(extent, MOST_ROWS)
+    wanted = {_evened(extent, n) for n in FEW_ROWS} if facts.points <= SMALL else range(2, MOST_ROWS + 1)
     for rows in sorted({*(n for n in wanted if n < most), most}) if across else (1,):
         if registers_used(facts, block.lanes, vectors, across, rows, inside) > machine.registers:
             return
@@ -174,6 +175,11 @@ def _rows(
             return
         cycles = _cycles(facts, machine, block, vectors, rows)
         yield Tiling(block.lanes, block.rates.width, vectors, across, rows, inside, packed, cycles)
+
+
+def _evened(extent: int, rows: int) -> int:
+    """As many tiles as of ``rows``, all of one size where that is possible: an edge is code of its own."""
+    return ceil(extent / ceil(extent / rows))
 
 
 def registers_used(facts: Facts, lanes: str, vectors: int, across: str, rows: int, inside: tuple[str, ...] = ()) -> int:
@@ -307,5 +313,4 @@ def pack_cycles(facts: Facts, number: int, loop: str, machine: Machine) -> float
     use = facts.reads[number]
     if use.role is Role.CONST:
         return 0.0
-    elements = prod(facts.extents[n] for n in use.strides if n in facts.extents)
-    return elements * machine.copy_cycles / (4 if use.stride(loop) == 1 else 1)
+    return facts.elements(use) * machine.copy_cycles / (4 if use.stride(loop) == 1 else 1)

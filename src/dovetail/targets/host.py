@@ -13,7 +13,7 @@ import llvmlite.binding as llvm
 
 from dovetail.targets.files import Tables, read_target, shipped_tables, shipped_targets
 from dovetail.targets.model import Target
-from dovetail.targets.topology import Cache, find_caches, find_cores
+from dovetail.targets.topology import Cache, counted_on, find_caches, find_cores
 
 _FALLBACK = "generic"
 
@@ -117,13 +117,17 @@ def find_host() -> Host:
         notes.append("LLVM cannot tell this processor's features")
     cores, core_note = find_cores()
     caches, cache_note = find_caches(triple.split("-")[0])
+    counted = tuple(counted_on(cache, cores) for cache in caches)
+    for shown, mine in zip(caches, counted, strict=True):
+        if mine != shown:
+            cache_note += f"; of {shown.bytes >> 20} MiB of {shown.name} {mine.bytes >> 20} are counted on"
     return Host(
         triple,
         str(llvm.get_host_cpu_name()),
         frozenset(name for name, here in known.items() if here),
         frozenset(name for name, here in known.items() if not here),
         cores,
-        caches,
+        counted,
         (*notes, core_note, cache_note),
     )
 

@@ -44,8 +44,8 @@ def test_little_work_stays_on_one_core() -> None:
 
 
 def test_a_sum_that_never_leaves_the_registers_is_not_fetched() -> None:
-    text = """in a: f32[300, 300]  in b: f32[300, 300]  out c: f32[300, 300]  temp t: f32[300, 300]
-for i<300, j<300, l<300: t[i, j] += a[i, l] * b[l, j]
+    text = """in a: f32[300, 100]  in b: f32[100, 300]  out c: f32[300, 300]  temp t: f32[300, 300]
+for i<300, j<300, l<100: t[i, j] += a[i, l] * b[l, j]
 for i<300, j<300: c[i, j] = max(t[i, j], 0.0)"""
     machine, flat = load_target("x86-64-v3"), collapse(program(text))
     nest = build_nest(flat, default_plan(flat, machine, 2), machine)
@@ -67,10 +67,18 @@ def test_only_a_unit_alone_sees_less_of_the_second_cache() -> None:
     assert alone[1] < machine.usable[1] and (alone[0], alone[2]) == (machine.usable[0], machine.usable[2])
 
 
-@pytest.mark.parametrize("name", ["x86-64-v3", "x86-64-v4"])
-def test_a_statement_that_looks_at_its_loops_has_no_lanes(name: str) -> None:
-    text = "in x: f32[8,40]  out y: f32[8,40]\nfor i<8, j<40: y[i,j] = select(j - i > 3, -inf, x[i,j])"
+@pytest.mark.parametrize(
+    ("name", "value", "width"),
+    [
+        ("generic", "select(j - i > 3, -inf, x[i,j])", 1),
+        ("x86-64-v3", "select(j - i > 3, -inf, x[i,j])", 4),
+        ("x86-64-v4", "select(j - i > 3, -inf, x[i,j])", 8),
+        ("x86-64-v3", "select(j // 3 > i, -inf, x[i,j])", 1),
+    ],
+)
+def test_a_statement_that_looks_at_its_loops_counts_along_even_lanes(name: str, value: str, width: int) -> None:
+    text = f"in x: f32[8,40]  out y: f32[8,40]\nfor i<8, j<40: y[i,j] = {value}"
     target, flat = load_target(name), collapse(program(text))
     plan = default_plan(flat, target, 2)
-    assert [leaf.width for leaf in plan.leaves()] == [1]
+    assert [leaf.width for leaf in plan.leaves()] == [width]
     assert build_nest(flat, plan, target).body

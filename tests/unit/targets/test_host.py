@@ -11,7 +11,7 @@ from dovetail.targets.cpuid import cpuid
 from dovetail.targets.files import read_target
 from dovetail.targets.host import Host, choose, find_host, missing_features, missing_on, tables_for
 from dovetail.targets.load import load_target
-from dovetail.targets.topology import Cache, find_caches, find_cores
+from dovetail.targets.topology import Cache, counted_on, find_caches, find_cores
 
 V3 = frozenset(["sse4.2", "popcnt", "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"])
 V4 = V3 | frozenset(["avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"])
@@ -125,3 +125,9 @@ def test_without_system_files_the_processor_is_asked(tmp_path: Path) -> None:
     assert note == "caches from cpuid" and caches[0].level == 1 and 8 << 10 <= caches[0].bytes <= 1 << 20
     assert cpuid(0, 0)[0] > 0
     assert "stand in" in find_caches("riscv64", tmp_path)[1]
+
+
+def test_a_few_cores_count_on_their_part_of_a_last_cache_that_a_socket_shares() -> None:
+    assert counted_on(Cache(3, 300 << 20, 64, 2), 2).bytes == 32 << 20
+    for cache, cores in ((Cache(3, 32 << 20, 64, 2), 2), (Cache(3, 60 << 20, 64, 48), 24), (Cache(2, 2 << 20), 1)):
+        assert counted_on(cache, cores) == cache

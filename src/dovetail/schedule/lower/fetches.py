@@ -23,6 +23,8 @@ from dovetail.schedule.machine import LINE_BYTES
 
 AHEAD_BYTES = 1536
 """How far ahead of its use a stream is asked for."""
+FEW_ROUNDS = 8
+"""Where nobody knows how many rounds there are, so many ask for all that follows: asking again costs little."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +86,10 @@ def _counted(turns: tuple[Turn, ...], state: State) -> tuple[Index, int]:
     """Which of all rounds of some tiles this is, and how many there are."""
     number, total = constant(0), 1
     for turn in turns:
-        number = number * turn.rounds + floor_divide(turn.start, turn.step, state.ranges)
-        total *= turn.rounds
+        which = floor_divide(turn.start, turn.step, state.ranges)
+        rounds = min(turn.rounds, FEW_ROUNDS) if turn.varies else turn.rounds
+        number = number * rounds + (modulo(which, rounds, state.ranges) if turn.varies else which)
+        total *= rounds
     return number, total
 
 

@@ -26,7 +26,7 @@ from dovetail.ir.nest import Buffer, Call, Cell, Node, Number, Operand, Place, V
 from dovetail.ir.plan import Leaf
 from dovetail.ir.primitives import PRIMITIVES
 from dovetail.ir.program import Combine, Statement
-from dovetail.schedule.lanes import moved_type
+from dovetail.schedule.lanes import COUNTED, moved_type
 from dovetail.schedule.lower.fetches import fetches
 from dovetail.schedule.lower.point import Here, open_conditions
 from dovetail.schedule.lower.state import InMemory, InRegisters, Span, State, Workshop, alloc, points
@@ -41,8 +41,9 @@ ONE_APART = constant(1)
 def unrolled(shop: Workshop, leaf: Leaf, state: State) -> tuple[Node, ...]:
     """All calls of a leaf whose loops all have a known, small rest."""
     statement = shop.statements[leaf.statement]
-    order = sorted((loop.name for loop in statement.loops), key=lambda name: name == leaf.lanes)
-    rest = {name: state.spans[leaf.statement, name] for name in order}  # lanes fastest: one broadcast alive at a time
+    slowest = _is_across(leaf, statement.out, state)
+    order = sorted((loop.name for loop in statement.loops), key=lambda name: (name == leaf.lanes) != slowest)
+    rest = {name: state.spans[leaf.statement, name] for name in order}
     sizes = tuple(_steps(name, span, leaf) for name, span in rest.items())
     plain: list[tuple[int, ...]] = []
     guarded: dict[tuple[Condition, ...], list[tuple[int, ...]]] = {}
@@ -61,6 +62,17 @@ def unrolled(shop: Workshop, leaf: Leaf, state: State) -> tuple[Node, ...]:
         nodes += (When(conditions, _Builder(shop, leaf, state, rest).build(several)),)
     late = state.late.get(leaf.statement, ())
     return (When(late, nodes),) if late and nodes else nodes
+
+
+def _is_across(leaf: Leaf, out: Access, state: State) -> bool:
+    """Whether the lanes of a result in memory are rows of it: what lies side by side is written one after the other
+    then, before its lines are driven out by those of further rows. Otherwise lanes are fastest, and one broadcast is
+    alive at a time."""
+    held = state.held.get(out.tensor)
+    if leaf.lanes not in out.names() or isinstance(held, InRegisters):
+        return False
+    fastest = held.digits[-1].dimension if isinstance(held, InMemory) else -1
+    return leaf.lanes not in out.indices[fastest].names()
 
 
 def _steps(name: str, span: Span, leaf: Leaf) -> int:
@@ -214,9 +226,7 @@ class _Builder:
                 return self.converted(self.from_register(held, e.access, lanes), held.dtype, want, lanes)
             return self.converted(self.load(e.access, lanes), natural, want, lanes)
         if isinstance(e, Position):
-            if lanes > 1:
-                raise PlanError(f"'{e}' counts along its lanes '{self.leaf.lanes}'", hint="choose other lanes")
-            return self.converted(Value(self.here.index(e.index)), DTYPES["i64"], want, 1)
+            return self.converted(self.counted(e.index, lanes), COUNTED, want, lanes)
         if isinstance(e, Cast):
             inner = compute_type(value_type(e.arg, self.shop.dtypes, None))
             cast = self.converted(self.value(e.arg, inner, lanes), inner, e.dtype, lanes)
@@ -231,6 +241,21 @@ class _Builder:
             return self.converted(cast, e.dtype, want, lanes)
         assert isinstance(e, Apply)
         return self.applied(e, want, lanes)
+
+    def counted(self, index: Index, lanes: int) -> Operand:
+        """``index`` in each lane: of the first one, and from there on as far apart as the lanes are in it."""
+        first = Value(self.here.index(index))
+        if lanes == 1:
+            return first
+        if not index.is_affine:
+            raise PlanError(f"'{index}' is not even along its lanes '{self.leaf.lanes}'", hint="choose other lanes")
+        entry = self.need("count", COUNTED.name, lanes)
+        own = self.call(entry.instruction.name, entry.sources, self.temporary(COUNTED, lanes), [])
+        if (step := index.coefficient(self.leaf.lanes)) != 1:
+            own = self.apply("mul", COUNTED, COUNTED, [own, Number(step, COUNTED)], lanes, None)
+        entry = self.need("broadcast", "registers", COUNTED.name, lanes)
+        start = self.call(entry.instruction.name, entry.sources, self.temporary(COUNTED, lanes), [first])
+        return self.apply("add", COUNTED, COUNTED, [own, start], lanes, None)
 
     def applied(self, e: Apply, want: DType, lanes: int) -> Operand:
         own = compute_type(value_type(e, self.shop.dtypes, want))

@@ -14,6 +14,7 @@ from dovetail.ir.index import Access, Index, variable
 from dovetail.ir.interval import interval
 from dovetail.ir.plan import Hold, Leaf, Plan, PlanNode, Tile
 from dovetail.ir.program import Combine, Program, Role, Statement, Tensor
+from dovetail.ir.steps import steps_apart
 from dovetail.schedule.tile_shape import operand_accesses, tile_shape
 from dovetail.targets.model import MemoryKind, Target
 
@@ -105,6 +106,9 @@ class _Check:
             return
         if tile.unit:
             self.unit_tile(tile, covered, inside)
+        steps = [self.program.statements[n].seq for n in inside]
+        if tile.alternating and not (tile.unit and all(len(seq) == 1 for seq in steps)):
+            raise PlanError(f"'{tile}' alternates", hint="only what units share, inside the steps of one sequence")
         self.together(tile, covered, inside)
 
     def is_step(self, number: int, loop: str) -> bool:
@@ -150,11 +154,19 @@ class _Check:
         for first, second in self.dependent(inside):
             if first in covered and second in covered:
                 for one, other in self.meetings(first, second):
+                    if self.in_other_steps(first, one, other):
+                        continue
                     if not _aligned(one, covered[first], other, covered[second]):
                         why = f"{one} and {other} do not walk the same elements"
                         raise PlanError(f"'{tile}' joins statements {first} and {second}", why=why)
             elif second in covered:
                 raise PlanError(f"'{tile}' runs statement {second} before the last round of statement {first}")
+
+    def in_other_steps(self, number: int, one: Access, other: Access) -> bool:
+        """Whether the two never reach the same element in one step; all of a step is done before the next."""
+        steps = [loop.name for loop in self.program.statements[number].seq]
+        pairs = list(zip(one.indices, other.indices, strict=True))
+        return any(steps_apart(a, b, step) for step in steps for a, b in pairs)
 
     def extent(self, number: int, loop: str) -> tuple[int, int]:
         loops = {x.name: x.extent for x in self.program.statements[number].all_loops}
@@ -180,7 +192,7 @@ class _Check:
             if hold.ahead and (tensor.role is not Role.CONST or not all(e.is_constant for e in tensor.shape)):
                 raise PlanError(f"'{hold}': it is not a constant of fixed shape")
             if writers:
-                self.scratch(hold, tensor, numbers, parallel)
+                self.scratch(hold, tensor, numbers, parallel, body)
             return
         if not parallel:
             raise PlanError(f"'{hold}' outside of the tiles that units share", hint="hold it further inside")
@@ -189,7 +201,9 @@ class _Check:
         if writers[0].combine is Combine.SET and writers[0].where:
             raise PlanError(f"'{hold}': some of its elements are not written", why=f"where in {writers[0]}")
 
-    def scratch(self, hold: Hold, tensor: Tensor, numbers: list[int], parallel: bool) -> None:
+    def scratch(
+        self, hold: Hold, tensor: Tensor, numbers: list[int], parallel: bool, body: tuple[PlanNode, ...]
+    ) -> None:
         """Written and read by the same statements, on one unit, and by nobody else."""
         others = [s for n, s in enumerate(self.program.statements) if n not in numbers]
         if (
@@ -199,8 +213,12 @@ class _Check:
         ):
             raise PlanError(f"'{hold}': it is written inside and read outside", hint="hold it in registers")
         writers = [self.program.statements[n] for n in numbers if self.program.statements[n].out.tensor == tensor.name]
-        if any(s.combine is not Combine.SET or s.where for s in writers):
+        drained = any(h.tensor == tensor.name and self.is_register(h) for h in holds_in(body))
+        if any((s.combine is not Combine.SET and not drained) or s.where for s in writers):
             raise PlanError(f"'{hold}': plain statements must write it", hint="hold it in registers")
+
+    def is_register(self, hold: Hold) -> bool:
+        return any(m.name == hold.memory and m.kind is MemoryKind.REGISTERS for m in self.target.memories)
 
     def layout(self, hold: Hold, rank: int) -> None:
         """Digits that give each element a place of its own."""

@@ -77,6 +77,8 @@ class Turn:
     start: Index
     step: int
     extent: int
+    varies: bool = False
+    """The extent is what it is likely to be; there may be more rounds, or fewer."""
 
     @property
     def rounds(self) -> int:
@@ -174,6 +176,11 @@ class Workshop:
         """Tensors accumulated in memory, set to their neutral element beforehand."""
         self._count = number * 1_000_000
         self._taken = {t.name for t in program.tensors} | {size.name for size in program.sizes}
+
+    def likely(self, extent: Index) -> int | None:
+        """What an extent is planned for that sizes decide alone; None where loops have a part in it."""
+        sizes = {size.name: size.likely for size in self.program.sizes}
+        return extent.evaluate(sizes) if extent.is_affine and extent.names() <= sizes.keys() else None
 
     def starts_in_memory(self, tensor: str) -> bool:
         """An ``op=`` into ``tensor`` goes on from what is in memory."""

@@ -280,12 +280,31 @@ def _parallel(shop: Workshop, tile: Tile, state: State, extent: Index) -> tuple[
         return _parallel_dynamic(shop, tile, inside, extent, var)
     whole, rest = divmod(extent.const, tile.step)
     count = whole + bool(rest)
-    full = inside.with_range(var, 0, max(0, whole - 1))
+    turned = shop.fresh("v") if tile.alternating and count > 1 else ""
+    if turned:
+        inside, number = inside.with_range(turned, 0, count - 1), variable(turned)
+    full = inside.with_range(turned or var, 0, max(0, whole - 1))
     body = _inside(shop, tile, full, _Round(number * tile.step, tile.step, number)) if whole else ()
     if rest:
         edge = _inside(shop, tile, inside, _Round(constant(whole * tile.step), rest, constant(whole)))
         body = (When((Condition(constant(whole - 1) - number),), body, edge),) if whole else edge
+    if turned and body:
+        body = (_turned(shop, tile, state, (var, turned), count, body),)
     return (Parallel(tile.unit, var, (constant(count),), body),) if count else ()
+
+
+def _turned(
+    shop: Workshop, tile: Tile, state: State, names: tuple[str, str], count: int, body: tuple[Node, ...]
+) -> Loop:
+    """``body`` once, its number that of the round in even steps and counted from the end in odd ones: of the two bounds
+    on each side the other one is out of reach."""
+    number = tile.loops[0][0]
+    (step,) = shop.statements[number].seq
+    odd = state.spans[number, step.name].base % 2
+    forward, backward = variable(names[0]), constant(count - 1) - variable(names[0])
+    away, near = odd * count, (constant(1) - odd) * count
+    lower = (forward - away, backward - near)
+    return Loop(names[1], lower, (forward + 1 + away, backward + 1 + near), 1, body)
 
 
 def _parallel_dynamic(shop: Workshop, tile: Tile, state: State, extent: Index, var: str) -> tuple[Node, ...]:
@@ -320,8 +339,9 @@ def _inside(shop: Workshop, tile: Tile, state: State, now: _Round) -> tuple[Node
     turns = dict(state.turns)
     for s, loop in tile.loops:
         span = state.spans[s, loop]
-        if span.size is not None:
-            turns[s] = (*turns.get(s, ()), Turn(loop, span.base, now.start, tile.step, span.size))
+        size = span.size if span.size is not None else shop.likely(span.extent)
+        if size is not None:
+            turns[s] = (*turns.get(s, ()), Turn(loop, span.base, now.start, tile.step, size, span.size is None))
     inner = replace(state.with_spans(changed), first=first, late=late, turns=turns)
     return enter_holds(shop, tile.holds, tile.body, inner, lower_nodes)
 

@@ -26,14 +26,25 @@ def test_a_constant_larger_than_the_caches_is_asked_for_block_by_block() -> None
     assert lines >= set(everything[first:])
 
 
+def test_with_a_run_time_number_of_rows_all_that_follows_is_asked_for_in_a_few_rounds() -> None:
+    plan, nest = product("n", 1536, 384, "size n in 1..4096 about 128\n")
+    assert next(hold for hold in plan.holds if hold.tensor == "b").fetched
+    buffer = next(b for b in nest.arguments if b.name == "b")
+    panels, depth, width = (extent.const for extent in buffer.shape)
+    for rows, least in ((128, 0.9), (48, 0.9), (16, 0.4)):
+        found = places(nest.body, buffer.name, {"n": rows})
+        asked = {(panel * depth + row) * width + at for panel, row, at in found}
+        assert len({element // LINE_ELEMENTS for element in asked}) > least * panels * depth * width / LINE_ELEMENTS
+
+
 def test_a_constant_that_stays_near_is_not_asked_for() -> None:
     plan, _ = product(64, 48, 64)
     assert not any(hold.fetched for hold in plan.holds)
 
 
-def product(rows: int, columns: int, depth: int) -> tuple[Plan, Nest]:
+def product(rows: int | str, columns: int, depth: int, sizes: str = "") -> tuple[Plan, Nest]:
     program = parse(
-        f"in a: f32[{rows},{depth}]  const b: f32[{depth},{columns}]  out c: f32[{rows},{columns}]\n"
+        f"{sizes}in a: f32[{rows},{depth}]  const b: f32[{depth},{columns}]  out c: f32[{rows},{columns}]\n"
         f"for i<{rows}, j<{columns}, k<{depth}: c[i,j] += a[i,k] * b[k,j]"
     )
     plan = default_plan(program, TARGET, 1)
