@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -48,14 +49,14 @@ class Costs:
         return (ours - bare) / (theirs - bare)
 
 
-def costs(model: Model, threads: int) -> Costs:
+def costs(model: Model, threads: int, wanted: Sequence[str] = STEPS) -> Costs:
     """Every step in its own process, with a cache and an artefact that are gone afterwards."""
     steps: dict[str, Cost] = {}
     failures: dict[str, str] = {}
     with tempfile.TemporaryDirectory() as folder:
         environment = dict(os.environ, XDG_CACHE_HOME=folder, **dict.fromkeys(THREAD_VARIABLES, str(threads)))
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-        for step in STEPS:
+        for step in wanted:
             given = [step, json.dumps(asdict(model)), str(threads), folder]
             command = [sys.executable, "-m", "benchmarks.model_costs", *given]
             done = subprocess.run(command, capture_output=True, text=True, env=environment)

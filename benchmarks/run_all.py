@@ -15,6 +15,7 @@ RUNS = {
     "conv": ("benchmarks.conv",),
     "conv, forms": ("benchmarks.conv", "--forms"),
     "conv, relaxed": ("benchmarks.conv", "--relaxed"),
+    "recurrent": ("benchmarks.recurrent",),
     "run-time sizes": ("benchmarks.run_time_sizes",),
     "compile time": ("benchmarks.compile_time",),
     "accelerators": ("benchmarks.accelerators",),

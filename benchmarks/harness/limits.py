@@ -8,10 +8,13 @@ from dovetail.runtime.peak import Peak, Vectors
 
 
 class Limits(Peak):
-    """``measure`` is one block of multiply-adds and one of reads on ``threads`` threads."""
+    """``measure`` is one block of multiply-adds and one of reads on ``threads`` threads.
 
-    def __init__(self, threads: int) -> None:
-        super().__init__(host_vectors(), threads)
+    Reads are from memory, or of the same ``read_bytes`` each time, each thread its part.
+    """
+
+    def __init__(self, threads: int, read_bytes: int | None = None) -> None:
+        super().__init__(host_vectors(), threads, read_bytes)
 
 
 def host_vectors() -> Vectors:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import torch
 
 from benchmarks.model_systems import ModelRun
+from benchmarks.recurrent_cases import is_case, recurrent_module
 from benchmarks.zoo import Array, Model, torch_module
 
 VERSION = f"torch {torch.__version__}"
@@ -19,7 +20,8 @@ def prepare(model: Model, threads: int) -> tuple[ModelRun, ...]:
 
 def runs(model: Model, made: Callable[[torch.nn.Module], Module]) -> tuple[ModelRun, ...]:
     """``made`` of the module, for each layout."""
-    module, tensors = torch_module(model.name), [torch.from_numpy(array) for array in model.inputs().values()]
+    made_of = recurrent_module if is_case(model.name) else torch_module
+    module, tensors = made_of(model.name), [torch.from_numpy(array) for array in model.inputs().values()]
     found = [_run("plain", made(module), tensors)]
     if any(isinstance(part, torch.nn.BatchNorm2d) for part in module.modules()):
         last = torch.channels_last

@@ -6,6 +6,7 @@ The public names below are loaded on first use, so that ``import dovetail`` stay
     definition   text                           -> Definition, a term of the functional language
     functional   the module in which definitions are written in Python
     Rule         a rewrite rule of your own
+    pattern      a Python function over operators, ``op``, and what takes its place in a model's graph
     load_target  name of a target, or its file  -> Target
     mappings     program, target                -> fits and misfits
     compile      program or definition, target  -> Kernel, a callable over arrays
@@ -29,6 +30,8 @@ __all__ = [
     "load",
     "load_target",
     "mappings",
+    "op",
+    "pattern",
     "program",
     "verify",
 ]
@@ -36,6 +39,8 @@ __all__ = [
 if TYPE_CHECKING:
     from dovetail.frontends import functional
     from dovetail.pipeline import compile, definition, explore, load, mappings, program, verify
+    from dovetail.rewrite.patterns.decorator import pattern
+    from dovetail.rewrite.patterns.trace import op
     from dovetail.rewrite.rule import Rule
     from dovetail.targets.load import load_target
 else:
@@ -48,6 +53,8 @@ else:
         "load": "dovetail.pipeline",
         "load_target": "dovetail.targets.load",
         "mappings": "dovetail.pipeline",
+        "op": "dovetail.rewrite.patterns.trace",
+        "pattern": "dovetail.rewrite.patterns.decorator",
         "program": "dovetail.pipeline",
         "verify": "dovetail.pipeline",
     }

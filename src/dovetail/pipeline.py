@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -26,9 +25,9 @@ from dovetail.ir.program import Program, Role
 from dovetail.ir.verify import verify as verify_program
 from dovetail.mapping.find import find_mappings
 from dovetail.mapping.tiles import tile_fits
-from dovetail.runtime import pool
 from dovetail.runtime.cache import Cache, open_cache
 from dovetail.runtime.kernel import Kernel
+from dovetail.runtime.threads import thread_count
 from dovetail.schedule.ahead import split_ahead
 from dovetail.schedule.collapse import collapse
 from dovetail.schedule.estimate import arithmetic_cycles, estimate_cycles
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     from dovetail.model.opened import Function
     from dovetail.model.torch_module import CompiledModule
     from dovetail.rewrite.explore import Exploration
+    from dovetail.rewrite.patterns.file import Patterns
     from dovetail.rewrite.rule import Rule
     from dovetail.simulated.kernel import SimulatedKernel
 
@@ -65,13 +65,18 @@ def load(
     threads: int | None = None,
     cache: bool = True,
     limits: ModelLimits = DEFAULT_MODEL_LIMITS,
+    patterns: Patterns | None = None,
+    dynamic: bool | None = None,
 ) -> Function:
     """The model in a file, as a function over arrays: ``.onnx``, or ``.dovetail``, which was compiled before.
 
-    An ONNX model is compiled for the shapes it is called with, when they are first seen.
+    An ONNX model is compiled for the shapes it is called with, when they are first seen: the first one gets code of its
+    own, those that follow share code that takes sizes at run time, where it can. With ``dynamic=True`` all share it,
+    with ``False`` none does. ``patterns`` is a file of them, or patterns (see ``pattern``): what they match in the
+    model's graph is mapped as they say, and checked.
     """
     opened: Function = import_module("dovetail.model.opened").open_model(
-        path, target, threads, cache=cache, limits=limits
+        path, target, threads, cache=cache, limits=limits, patterns=patterns, dynamic=dynamic
     )
     return opened
 
@@ -112,6 +117,8 @@ def compile(
     *,
     cache: bool = True,
     strict: bool = False,
+    patterns: Patterns | None = None,
+    dynamic: bool | None = None,
 ) -> CompiledModule: ...
 
 
@@ -126,6 +133,8 @@ def compile(
     rules: tuple[Rule, ...] = (),
     algorithm: str = "",
     strict: bool = False,
+    patterns: Patterns | None = None,
+    dynamic: bool | None = None,
 ) -> Kernel | SimulatedKernel | CompiledModule:
     """``program`` as a kernel: a callable over arrays, certified, or taken from the cache with its certificate.
 
@@ -137,8 +146,9 @@ def compile(
     of a definition's operations are then those that rules derive, where none of these options says otherwise.
 
     A PyTorch module comes with a tuple of example inputs: ``compile(module, (x,))``. It is exported, compiled for the
-    shapes it is called with, and called with tensors; ``strict`` refuses what would have to run in PyTorch. Model
-    files are opened by ``load``.
+    shapes it is called with, and called with tensors; ``strict`` refuses what would have to run in PyTorch,
+    ``patterns`` are put in place in its graph. From the second shape on, code takes sizes at run time where it can;
+    ``dynamic=True``: from the start, for any batch; ``False``: never. Model files are opened by ``load``.
     """
     if isinstance(program, Program | Definition):
         assert isinstance(target, str | Path | Target), "example inputs go with a PyTorch module"
@@ -148,7 +158,9 @@ def compile(
     if isinstance(target, str | Path | Target):
         raise CallError("a PyTorch module is compiled with example inputs", hint="compile(module, (x,))")
     module = import_module("dovetail.model.torch_module")
-    made: CompiledModule = module.compile_module(program, target, threads=threads, cache=cache, strict=strict)
+    made: CompiledModule = module.compile_module(
+        program, target, threads=threads, cache=cache, strict=strict, patterns=patterns, dynamic=dynamic
+    )
     return made
 
 
@@ -173,7 +185,7 @@ def compile_chosen(
     if machine.llvm is None:
         form = _algorithm(program, machine, 1, store, wishes, plan)
         return _simulated(form, machine, constants, plan), form
-    threads = _threads(threads, machine)
+    threads = thread_count(threads, machine)
     _check(program, machine, constants or {})
     with undisturbed:
         begun = time.perf_counter()
@@ -203,7 +215,7 @@ def choose(
     if isinstance(program, Definition):
         wishes = replace(wishes, given=program)
         program = _normalised(program)
-    count = 1 if machine.llvm is None else _threads(threads, machine)
+    count = 1 if machine.llvm is None else thread_count(threads, machine)
     store = open_cache() if cache else None
     return _algorithm(program, machine, count, store, wishes, plan)
 
@@ -222,7 +234,7 @@ def explore(
     result can be compiled, and ``derivation`` says how it follows.
     """
     machine = _target(target)
-    count = 1 if machine.llvm is None else _threads(threads, machine)
+    count = 1 if machine.llvm is None else thread_count(threads, machine)
     return explored(program, Wishes(relaxed, rules), _estimate(machine, count), seconds)
 
 
@@ -324,25 +336,8 @@ def compared(
     return compare(program, kernel.plan, sizes, results, wanted, whole, planned, relaxation)
 
 
-def default_threads(target: Target) -> int:
-    """``DOVETAIL_THREADS``, else the cores of the target."""
-    wanted = os.environ.get("DOVETAIL_THREADS", "")
-    if not wanted:
-        return max(1, target.units[0].count[0])
-    return _threads(int(wanted) if wanted.isdigit() else 0, target, f"DOVETAIL_THREADS={wanted}")
-
-
 def _target(target: str | Path | Target) -> Target:
     return target if isinstance(target, Target) else load_target(target)
-
-
-def _threads(wanted: int | None, target: Target, where: str = "") -> int:
-    if wanted is None:
-        return default_threads(target)
-    if isinstance(wanted, bool) or not isinstance(wanted, int) or not 1 <= wanted <= pool.MAX_THREADS:
-        what = where or f"threads = {wanted!r}"
-        raise CallError(f"{what} is no number of threads", hint=f"a whole number from 1 to {pool.MAX_THREADS}")
-    return wanted
 
 
 def _check(program: Program, target: Target, constants: Mapping[str, object]) -> None:

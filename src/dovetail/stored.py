@@ -128,8 +128,8 @@ def _words(data: bytes) -> dict[str, str] | None:
 def to_bytes(kernel: Stored) -> bytes:
     head = {
         "entry": kernel.entry,
-        "shared": [_pack_buffer(b) for b in kernel.shared.buffers],
-        "private": [_pack_buffer(b) for b in kernel.private.buffers],
+        "shared": [pack_buffer(b) for b in kernel.shared.buffers],
+        "private": [pack_buffer(b) for b in kernel.private.buffers],
         "buffers": list(kernel.buffers),
         "certificate": _pack_certificate(kernel.certificate),
     }
@@ -141,7 +141,7 @@ def from_bytes(data: bytes) -> Stored | None:
     head, newline, code = data.partition(b"\n")
     try:
         found = json.loads(head)
-        shared, private = (Arena(tuple(_buffer(b) for b in found[name])) for name in ("shared", "private"))
+        shared, private = (Arena(tuple(unpack_buffer(b) for b in found[name])) for name in ("shared", "private"))
         names = tuple(str(name) for name in found["buffers"])
         kernel = Stored(str(found["entry"]), shared, private, names, code, _certificate(found["certificate"]))
     except (KeyError, TypeError, ValueError, RecursionError):
@@ -162,7 +162,7 @@ def _certificate(data: Json) -> Certificate:
     return Certificate(str(data["program"]), str(data["target"]), str(data["plan"]), found, kept=True)
 
 
-def _pack_buffer(buffer: Buffer) -> Json:
+def pack_buffer(buffer: Buffer) -> Json:
     return {
         "name": buffer.name,
         "memory": buffer.memory,
@@ -174,7 +174,7 @@ def _pack_buffer(buffer: Buffer) -> Json:
     }
 
 
-def _buffer(data: Json) -> Buffer:
+def unpack_buffer(data: Json) -> Buffer:
     shape, strides, lanes = data["shape"], data["strides"], data["lanes"]
     if not isinstance(shape, list) or not isinstance(strides, list) or not isinstance(lanes, int):
         raise TypeError("not a buffer")

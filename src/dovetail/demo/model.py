@@ -14,7 +14,7 @@ from dovetail.cli.model_bench import ROUNDS, in_turns
 from dovetail.cli.model_run import ready
 from dovetail.cli.screen import heading, milliseconds, note, say, show_table
 from dovetail.demo.resnet import write_resnet50
-from dovetail.pipeline import default_threads
+from dovetail.runtime.threads import thread_count
 from dovetail.targets.load import load_target
 
 TOLERANCE = 1e-4
@@ -23,7 +23,7 @@ TOLERANCE = 1e-4
 
 def main() -> int:
     """Makes the model, compiles it, compares it; 0 when both systems agree."""
-    threads = default_threads(load_target("host"))
+    threads = thread_count(None, load_target("host"))
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "resnet50.onnx"
         write_resnet50(file)

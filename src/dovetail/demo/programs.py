@@ -21,9 +21,10 @@ from dovetail.explain import summary
 from dovetail.ir.fill import fill
 from dovetail.ir.program import Role
 from dovetail.ir.work import work
-from dovetail.pipeline import compared, compile_chosen, default_threads, program
+from dovetail.pipeline import compared, compile_chosen, program
 from dovetail.runtime.kernel import Kernel
 from dovetail.runtime.peak import Peak, vectors_of
+from dovetail.runtime.threads import thread_count
 from dovetail.schedule.collapse import collapse
 from dovetail.targets.load import load_target
 from dovetail.targets.model import Target
@@ -105,7 +106,7 @@ EXAMPLES = (
 def main() -> int:
     """Runs all examples; 0 when every element is right."""
     target = load_target("host")
-    threads = default_threads(target)
+    threads = thread_count(None, target)
     limits = Peak(vectors_of(target), threads)
     peak = max(limits.measure()[0] for _ in range(3))
     noun = "thread" if threads == 1 else "threads"

@@ -16,9 +16,7 @@ def max_pool(
     x: Type, *, kernel: Ints, strides: Ints = (), pads: Ints = (), dilations: Ints = (), ceil_mode: int = 0
 ) -> str:
     """Padding is never the largest."""
-    need_rank("x", x, 3, 5)
-    parts = slides(x.shape[2:], extents(kernel), strides, pads, dilations)
-    out = _windows(x, parts, ceil_mode)
+    parts, out = _over(x, kernel, strides, pads, dilations, ceil_mode)
     where = _inside(parts, out)
     value = f"x[n, c, {places(parts)}]"
     return summed(x.dtype, out, taps(parts).loops, value, op="max=", where=", ".join(where))
@@ -38,9 +36,7 @@ def max_pool_indices(
 
     Elements are counted in row-major order, or with the spatial axes backwards.
     """
-    need_rank("x", x, 3, 5)
-    parts = slides(x.shape[2:], extents(kernel), strides, pads, dilations)
-    out = _windows(x, parts, ceil_mode)
+    parts, out = _over(x, kernel, strides, pads, dilations, ceil_mode)
     conditions = ", ".join(_inside(parts, out))
     where = f" where {conditions}" if conditions else ""
     element = f"x[n, c, {places(parts)}]"
@@ -71,9 +67,7 @@ def lp_pool(
     p: int = 2,
 ) -> str:
     """The ``p``-norm of each window; padding counts as 0."""
-    need_rank("x", x, 3, 5)
-    parts = slides(x.shape[2:], extents(kernel), strides, pads, dilations)
-    out = _windows(x, parts, ceil_mode)
+    parts, out = _over(x, kernel, strides, pads, dilations, ceil_mode)
     power, root = norm_forms(p)
     value = power.format(x=f"x[n, c, {places(parts)}]")
     return summed(x.dtype, out, taps(parts).loops, value, root, where=", ".join(_inside(parts, out)))
@@ -90,9 +84,7 @@ def average_pool(
     count_include_pad: int = 0,
 ) -> str:
     """The sum of a window, divided by how many of its places lie in the input (or in the padding around it)."""
-    need_rank("x", x, 3, 5)
-    parts = slides(x.shape[2:], extents(kernel), strides, pads, dilations)
-    out = _windows(x, parts, ceil_mode)
+    parts, out = _over(x, kernel, strides, pads, dilations, ceil_mode)
     where = ", ".join(_inside(parts, out))
     value = f"x[n, c, {places(parts)}]"
     counted = _inside(parts, out, padded=bool(count_include_pad))
@@ -122,6 +114,16 @@ def global_average_pool(x: Type) -> str:
     )
 
 
+def _over(
+    x: Type, kernel: Ints, strides: Ints, pads: Ints, dilations: Ints, ceil_mode: int
+) -> tuple[list[Slide], Grid]:
+    """How windows slide over the spatial axes of ``x``, and the loops over all of them."""
+    need_rank("x", x, 3, 5)
+    parts = slides(x.shape[2:], extents(kernel), strides, pads, dilations)
+    counts = tuple(part.count(bool(ceil_mode)) for part in parts)
+    return parts, Grid(("n", "c", *(part.out for part in parts)), (*x.shape[:2], *counts))
+
+
 def norm_forms(p: int) -> tuple[str, str]:
     """What is summed for a ``p``-norm, of ``{x}``, and what becomes of the sum ``{t}``."""
     if p < 1:
@@ -143,11 +145,6 @@ def _backwards(x: Type, place: str) -> str:
         total += f" + {place} // {step} % {extent} * {factor}"
         factor *= extent.const
     return total
-
-
-def _windows(x: Type, parts: list[Slide], ceil_mode: int) -> Grid:
-    counts = tuple(part.count(bool(ceil_mode)) for part in parts)
-    return Grid(("n", "c", *(part.out for part in parts)), (*x.shape[:2], *counts))
 
 
 def _inside(parts: list[Slide], out: Grid, padded: bool = False) -> list[str]:

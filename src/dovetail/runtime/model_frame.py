@@ -19,7 +19,7 @@ from dovetail.runtime.plain_call import FAILED, REFUSED, Request, Wanted, wanted
 Array = npt.NDArray[np.generic]
 HostFunction = Callable[..., Sequence[Array]]
 _SPREAD, _MEET = 1, 2  # of %step
-_STATUS = 3  # the word behind the arguments that holds the status pointer
+_STATUS = 3  # the word behind arguments and sizes that holds the status pointer
 
 
 class _Step(ctypes.Structure):
@@ -68,7 +68,7 @@ class Frame:
         """Of inputs, then of outputs: filled in before each run."""
         self.objects = (ctypes.c_int64 * count)()
         self._wanted = self._parameters()
-        self._words = (ctypes.c_int64 * max(1, sum(len(step.arguments) + 4 for step in image.natives())))()
+        self._words = (ctypes.c_int64 * max(1, sum(map(_word_count, image.natives()))))()
         self._next_word = ctypes.addressof(self._words)
         functions = iter(hosts)
         self.parts: list[Segment | HostCall] = []
@@ -118,10 +118,11 @@ class Frame:
     def _settle(self, step: NativeStep, status: int) -> int:
         """The words of ``step``, as far as they are known; returns where they are."""
         at, count = self._next_word, len(step.arguments)
-        words = (ctypes.c_int64 * (count + 4)).from_address(at)
+        words = (ctypes.c_int64 * _word_count(step)).from_address(at)
         for number, place in enumerate(step.arguments):
             words[number] = 0 if self.number(place) >= 0 else self.address(place)
-        words[count : count + 4] = [self.start + step.shared, self.start + step.private, step.stride, status]
+        work = (self.start + step.shared, self.start + step.private, step.stride, status)
+        words[count:] = [*step.sizes, *work]
         self._next_word += ctypes.sizeof(words)
         return at
 
@@ -243,7 +244,11 @@ def step_kinds(steps: Sequence[NativeStep]) -> list[int]:
 
 
 def _status_at(step: NativeStep, words: int) -> int:
-    return ctypes.c_int64.from_address(words + 8 * (len(step.arguments) + _STATUS)).value
+    return ctypes.c_int64.from_address(words + 8 * (len(step.arguments) + len(step.sizes) + _STATUS)).value
+
+
+def _word_count(step: NativeStep) -> int:
+    return len(step.arguments) + len(step.sizes) + 4
 
 
 def _aligned(length: int) -> tuple[Array, int]:

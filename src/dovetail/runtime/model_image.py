@@ -58,6 +58,8 @@ class NativeStep:
     """What is behind its status pointer: zero before the first call, and counted on from call to call."""
     names: tuple[str, ...] = ()
     """What its buffers are called by the number that a failed index check reports; empty: it checks none."""
+    sizes: tuple[int, ...] = ()
+    """Values of its run-time sizes: words behind those of its arguments."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,17 +50,20 @@ def vectors_of(target: Target) -> Vectors:
 
 
 class Peak:
-    """Compiles both loops once; each ``measure`` is one block of each."""
+    """Compiles both loops once; each ``measure`` is one block of each.
 
-    def __init__(self, vectors: Vectors, threads: int) -> None:
+    ``read_bytes`` are read again and again where they are given: from the nearest cache that holds them.
+    """
+
+    def __init__(self, vectors: Vectors, threads: int, read_bytes: int | None = None) -> None:
         self._engine = _compile(_module(vectors))
         address = self._engine.get_function_address
         self._multiply_add = ctypes.CFUNCTYPE(ctypes.c_float, ctypes.c_int64)(address("multiply_add"))
-        self._read = ctypes.CFUNCTYPE(ctypes.c_float, ctypes.c_void_p, ctypes.c_int64)(address("read"))
+        self._read = ctypes.CFUNCTYPE(ctypes.c_float, ctypes.c_void_p, *[ctypes.c_int64] * 2)(address("read"))
         self._threads, self._pool = threads, ThreadPoolExecutor(threads)
         self._flops_per_step = 2 * vectors.lanes * vectors.sums * STEPS
         self._bytes_per_step = 4 * vectors.lanes * READ_SUMS
-        self._array = _aligned_ones(max(LEAST_ARRAY_BYTES, 4 * vectors.last_cache_bytes))
+        self._array = _aligned_ones(read_bytes or max(LEAST_ARRAY_BYTES, 4 * vectors.last_cache_bytes))
         self._flop_steps, self._passes = 100_000, 1
 
     def measure(self) -> tuple[float, float]:
@@ -79,8 +82,7 @@ class Peak:
         base, share = self._array.ctypes.data, steps * self._bytes_per_step
 
         def read(thread: int) -> None:
-            for _ in range(self._passes):
-                self._read(base + thread * share, steps)
+            self._read(base + thread * share, steps, self._passes)
 
         while True:
             seconds = self._on_all_threads(read)
@@ -138,8 +140,8 @@ def _multiply_add(module: ir.Module, vector: ir.VectorType, fma: ir.Function, co
 
 
 def _read(module: ir.Module, vector: ir.VectorType) -> None:
-    """``read(address, steps)``: READ_SUMS vectors are read and added in each step."""
-    function = ir.Function(module, ir.FunctionType(FLOAT, [POINTER, I64]), "read")
+    """``read(address, steps, passes)``: READ_SUMS vectors are read and added in each step, all again each pass."""
+    function = ir.Function(module, ir.FunctionType(FLOAT, [POINTER, I64, I64]), "read")
     builder = ir.IRBuilder(function.append_basic_block())
 
     def step(sums: list[ir.Value], index: ir.Value) -> list[ir.Value]:
@@ -149,8 +151,11 @@ def _read(module: ir.Module, vector: ir.VectorType) -> None:
         ]
         return [builder.fadd(s, builder.load(p, align=4, typ=vector)) for s, p in zip(sums, places, strict=True)]
 
+    def once(sums: list[ir.Value], _: ir.Value) -> list[ir.Value]:
+        return _loop(builder, function.args[1], sums, step)
+
     starts = [_splat(vector, 0.0)] * READ_SUMS
-    _return_sum(builder, _loop(builder, function.args[1], starts, step))
+    _return_sum(builder, _loop(builder, function.args[2], starts, once))
 
 
 def _loop(
@@ -168,7 +173,7 @@ def _loop(
     following, updated = builder.add(index, I64(1)), step(values, index)
     for phi, start, value in zip([index, *values], [I64(0), *starts], [following, *updated], strict=True):
         phi.add_incoming(start, before)
-        phi.add_incoming(value, body)
+        phi.add_incoming(value, builder.block)
     builder.cbranch(builder.icmp_signed("<", following, steps), body, after)
     builder.position_at_end(after)
     return updated
