@@ -43,14 +43,17 @@ class Control:
     def parallel(self, node: Parallel, unit: str, units: str, share: int | None) -> None:
         """This unit's contiguous share: ``unit * extent / units`` up to that of the next unit.
 
-        With a ``share`` number, units that are done go on with what others have left (``shares``).
+        With a ``share`` number, units that are done go on with what others have left (``shares``), and shares are taken
+        from their ends where that is asked for.
         """
         bounds = self.arithmetic.bounds
         extents = bounds.smallest(tuple(map(self.arithmetic.index, node.extent)))
         extent = self.arithmetic.smallest(extents)
         with bounds.variable(node.var, (constant(0),), tuple(e - 1 for e in extents)):
             if share is not None and self.function.level(extent) == 0:
-                self._taken(node, f"ptr %status, i64 {share}, i64 {unit}, i64 {units}, i64 {extent}")
+                backward = self.arithmetic.value(node.backward)
+                taken = f"ptr %status, i64 {share}, i64 {unit}, i64 {units}, i64 {extent}, i64 {backward}"
+                self._taken(node, taken)
                 return
             before = self.arithmetic.multiply(extent, unit)
             after = self.arithmetic.add(before, extent)
@@ -71,7 +74,7 @@ class Control:
             begin = function.pure(f"extractvalue {STRETCH} {stretch}, 0", stretch)
             end = function.pure(f"extractvalue {STRETCH} {stretch}, 1", stretch)
             self.counted(node.var, begin, end, 1, True, node.body)
-            following = function.local(f"call {STRETCH} @take({share}, i64 {end})")
+            following = function.local(f"call {STRETCH} @take({share}, i64 {begin})")
             start = function.local(f"extractvalue {STRETCH} {following}, 0")
             some = function.local(f"icmp sge i64 {start}, 0")
             function.do(f"br i1 {some}, label {label}, label {after}")

@@ -26,18 +26,25 @@ def status_bytes(units: int) -> int:
 
 
 TAKE = f"""\
-define internal {STRETCH} @take(ptr %status, i64 %share, i64 %unit, i64 %units, i64 %extent, i64 %last)
+; %last: where the stretch before began, -1 at first; %backward: 1 to take each part from its end, 0 from its beginning
+define internal {STRETCH} @take(ptr %status, i64 %share, i64 %unit, i64 %units, i64 %extent, i64 %backward, i64 %last)
     noinline nounwind {{
 entry:
+  %from.end = icmp ne i64 %backward, 0
   %several = icmp ugt i64 %units, 1
   br i1 %several, label %shared, label %alone
 alone:
+  ; all at once, or from the end one by one
   %fresh = icmp slt i64 %last, 0
   %any = icmp sgt i64 %extent, 0
   %whole = and i1 %fresh, %any
   %only = select i1 %whole, i64 0, i64 -1
-  %only0 = insertvalue {STRETCH} poison, i64 %only, 0
-  %only1 = insertvalue {STRETCH} %only0, i64 %extent, 1
+  %below = select i1 %fresh, i64 %extent, i64 %last
+  %below.less = sub i64 %below, 1
+  %only.start = select i1 %from.end, i64 %below.less, i64 %only
+  %only.stop = select i1 %from.end, i64 %below, i64 %extent
+  %only0 = insertvalue {STRETCH} poison, i64 %only.start, 0
+  %only1 = insertvalue {STRETCH} %only0, i64 %only.stop, 1
   ret {STRETCH} %only1
 shared:
   %lines = getelementptr i8, ptr %status, i64 {LINE_BYTES}
@@ -75,7 +82,10 @@ look:
   br i1 %there, label %found, label %empty
 found:
   store i64 %helping, ptr %helping.at
-  %offset = mul i64 %number, %piece
+  %last.number = sub i64 %pieces, 1
+  %number.back = sub i64 %last.number, %number
+  %number.taken = select i1 %from.end, i64 %number.back, i64 %number
+  %offset = mul i64 %number.taken, %piece
   %start = add i64 %first, %offset
   %stop = add i64 %start, %piece
   %stop.real = call i64 @llvm.umin.i64(i64 %stop, i64 %end)

@@ -2,7 +2,7 @@
 
     nest     = node*
     node     = "loop" var "in" max(lower...) ".." min(upper...) "step" int ":" node*
-             | "parallel" unit var "<" extent ":" node*      -- iterations spread over the units, no order
+             | "parallel" unit var "<" extent ["backward" index] ":" node*  -- iterations spread over units, no order
              | "alloc" buffer ":" node*                      -- alive inside; per unit when inside a parallel
              | "call" instruction(operand, ...) {param = min(index...), ...}
              | "start" token "=" call | "wait" token         -- asynchronous calls; a wait is for all of its token
@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dovetail.base.dtypes import DType
-from dovetail.ir.index import Condition, Index
+from dovetail.ir.index import ZERO, Condition, Index
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +132,8 @@ class Parallel:
     extent: tuple[Index, ...]
     """The smallest of these."""
     body: tuple[Node, ...]
+    backward: Index = ZERO
+    """Where this is 1 and not 0, each unit begins at the end of its share: a hint, changes nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +252,8 @@ def _head(node: Node) -> str:
         step = f" step {node.step}" if node.step != 1 else ""
         return f"loop {node.var} in {bounds}{step}{' downward' if node.downward else ''}:"
     if isinstance(node, Parallel):
-        return f"parallel {node.unit} {node.var}<{_extreme('min', node.extent)}:"
+        backward = "" if node.backward == ZERO else f" backward {node.backward}"
+        return f"parallel {node.unit} {node.var}<{_extreme('min', node.extent)}{backward}:"
     if isinstance(node, Start):
         return f"start {node.token} = {node.call}"
     if isinstance(node, Wait):

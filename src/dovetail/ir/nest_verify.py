@@ -267,7 +267,7 @@ def node_indices(node: Node) -> Iterator[Index]:
     if isinstance(node, Loop):
         yield from (*node.lower, *node.upper)
     elif isinstance(node, Parallel):
-        yield from node.extent
+        yield from (*node.extent, node.backward)
     elif isinstance(node, Alloc):
         yield from (*node.buffer.shape, *node.buffer.strides)
     elif isinstance(node, When):

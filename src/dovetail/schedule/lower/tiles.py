@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from dovetail.base.errors import PlanError
-from dovetail.ir.index import Condition, Index, constant, variable
+from dovetail.ir.index import ZERO, Condition, Index, constant, variable
 from dovetail.ir.interval import interval, simplify
 from dovetail.ir.nest import Alloc, Barrier, Loop, Node, Parallel, When
 from dovetail.ir.plan import Leaf, PlanNode, Tile
@@ -280,31 +280,20 @@ def _parallel(shop: Workshop, tile: Tile, state: State, extent: Index) -> tuple[
         return _parallel_dynamic(shop, tile, inside, extent, var)
     whole, rest = divmod(extent.const, tile.step)
     count = whole + bool(rest)
-    turned = shop.fresh("v") if tile.alternating and count > 1 else ""
-    if turned:
-        inside, number = inside.with_range(turned, 0, count - 1), variable(turned)
-    full = inside.with_range(turned or var, 0, max(0, whole - 1))
+    full = inside.with_range(var, 0, max(0, whole - 1))
     body = _inside(shop, tile, full, _Round(number * tile.step, tile.step, number)) if whole else ()
     if rest:
         edge = _inside(shop, tile, inside, _Round(constant(whole * tile.step), rest, constant(whole)))
         body = (When((Condition(constant(whole - 1) - number),), body, edge),) if whole else edge
-    if turned and body:
-        body = (_turned(shop, tile, state, (var, turned), count, body),)
-    return (Parallel(tile.unit, var, (constant(count),), body),) if count else ()
+    backward = _odd_steps(shop, tile, state) if tile.alternating else ZERO
+    return (Parallel(tile.unit, var, (constant(count),), body, backward),) if count else ()
 
 
-def _turned(
-    shop: Workshop, tile: Tile, state: State, names: tuple[str, str], count: int, body: tuple[Node, ...]
-) -> Loop:
-    """``body`` once, its number that of the round in even steps and counted from the end in odd ones: of the two bounds
-    on each side the other one is out of reach."""
+def _odd_steps(shop: Workshop, tile: Tile, state: State) -> Index:
+    """1 in odd steps of the sequence around a tile, 0 in even ones."""
     number = tile.loops[0][0]
     (step,) = shop.statements[number].seq
-    odd = state.spans[number, step.name].base % 2
-    forward, backward = variable(names[0]), constant(count - 1) - variable(names[0])
-    away, near = odd * count, (constant(1) - odd) * count
-    lower = (forward - away, backward - near)
-    return Loop(names[1], lower, (forward + 1 + away, backward + 1 + near), 1, body)
+    return state.spans[number, step.name].base % 2
 
 
 def _parallel_dynamic(shop: Workshop, tile: Tile, state: State, extent: Index, var: str) -> tuple[Node, ...]:
