@@ -231,7 +231,7 @@ class RecurrentPlanner(PointwisePlanner):
     def is_far(self, number: int, use: Use) -> bool:
         """Whether a unit's share of the weights does not stay in the caches that it has for itself."""
         facts = self.facts(number)
-        return facts.elements(use) * use.bytes > self.threads * sum(self.machine.caches[:2])
+        return facts.elements(use) * use.bytes > self.threads * sum(self.machine.usable[:2])
 
     def is_beyond_caches(self, segment: Segment) -> bool:
         """Whether the weights of a step are more than the last cache keeps until the next step."""
