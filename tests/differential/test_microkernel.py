@@ -85,7 +85,7 @@ def conv(c: int, k: int, h: int, taps: int, pad: int = 0) -> str:
 
 
 PROGRAMS = {
-    "whole tiles": matmul(48, 64, 40),
+    "whole tiles": matmul(96, 128, 80),
     "edges of i and j": matmul(40, 50, 40),
     "edges of i and j, a transposed": matmul(40, 50, 40, "ki"),
     "edges of i and j, b transposed": matmul(40, 50, 40, "ik", "jk"),

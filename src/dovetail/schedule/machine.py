@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import gcd
+from math import ceil, gcd
 
 from dovetail.base.dtypes import DTYPES
 from dovetail.ir.expr import Apply, walk
@@ -65,7 +65,7 @@ class Machine:
     """Waking the other units and waiting for the last."""
     conflict_cycles: float = 2.0
     """Reading a vector that others of the same set have driven out of the innermost cache."""
-    uneven: float = 1.0
+    uneven: float = 0.5
     """By how much of a part one unit is behind another when they meet: others use the machine too."""
     uneven_seen: float = 0.3
     set_cycles: float = 0.7
@@ -88,6 +88,12 @@ class Machine:
     """The part of the last cache in which a program finds again what it used in the call before."""
     share_alone: float = 0.42
     """The same of the second cache, when one unit is at work."""
+
+    def balance(self, parts: int, units: int) -> float:
+        """How much longer the last unit takes than if all finished together; they are seldom equally fast."""
+        if units == 1 or not parts:
+            return 1.0
+        return max(ceil(parts / units) * units / parts, 1 + self.uneven * units / parts)
 
     def line_cycles(self, footprint_bytes: int) -> float:
         """Bringing one line of data of this size into the innermost cache, when lines follow each other."""

@@ -176,7 +176,7 @@ def _costed(
     trips = _trips(facts, outer)
     spread = next((t for (_, _, parallel), t in zip(outer, trips, strict=True) if parallel), 1)
     share = min(threads, max(1, spread))
-    balance = _balance(spread, threads, machine)
+    balance = machine.balance(spread, threads)
     packs, packing = _packs(facts, tiling, machine, outer, inner, share)
     rounds = prod(t for (loop, _, _), t in zip(outer, trips, strict=True) if loop in facts.reduced)
     outputs = prod(facts.extents[n] for n in facts.kept)
@@ -224,13 +224,6 @@ def _is_fetched(facts: Facts, tiling: Tiling, machine: Machine, outer: tuple[Out
     depth = prod(left[n] for n in facts.reduced)
     near = machine.caches[0] if machine.caches else 0
     return footprint > near > 0 and depth * tiling.rows * tiling.vectors > machine.fetch_vectors
-
-
-def _balance(parts: int, threads: int, machine: Machine) -> float:
-    """How much longer the last unit takes than if all finished together; they are seldom equally fast."""
-    if threads == 1 or not parts:
-        return 1.0
-    return max(ceil(parts / threads) * threads / parts, 1 + machine.uneven * threads / parts)
 
 
 def _shared_lines(facts: Facts, outer: tuple[OuterTile, ...]) -> int:

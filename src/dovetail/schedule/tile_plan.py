@@ -199,8 +199,7 @@ class _Choice:
         if layouts is None:
             return None
         holds, packing = layouts
-        balance = ceil(spread / self.threads) * self.threads / max(1, spread)
-        compute = calls / self.threads * max(1.0, balance)
+        compute = calls / self.threads * self.machine.balance(spread, self.threads)
         near, far = self.moved(outer, trips, share)
         rounds = prod(t for (loop, _, _), t in zip(outer, trips, strict=True) if loop in self.facts.reduced)
         barriers = self.machine.barrier_cycles * (1 + rounds if self.threads > 1 else 0)
