@@ -14,13 +14,14 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.shapes import Conv, Gemm
+from benchmarks.shapes import FLOAT_BYTES, Conv, Gemm
 
 Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
 
 EXACT_FLOAT32 = 2**24
 PERIOD = 1_000_003  # prime: no row of a matrix equals another
+LINE_BYTES = 64
 CHUNK_ELEMENTS = 2**23
 
 
@@ -183,9 +184,16 @@ def _weights(count: int) -> Doubles:
 def _integers(shape: tuple[int, ...], seed: int, bound: int) -> Floats:
     """Random integers in [-bound, bound], repeated after PERIOD of them: a gigabyte is filled in no time."""
     count = math.prod(shape)
-    filled = np.empty(count, np.float32)
+    filled = _aligned(count)
     block = np.random.default_rng(seed).integers(-bound, bound + 1, min(count, PERIOD)).astype(np.float32)
     for start in range(0, count, PERIOD):
         part = filled[start : start + PERIOD]
         part[:] = block[: part.size]
     return filled.reshape(shape)
+
+
+def _aligned(count: int) -> Floats:
+    """Memory that begins with a line of the caches, as that of every library's own tensors does."""
+    raw = np.empty(count * FLOAT_BYTES + LINE_BYTES, np.uint8)
+    begin = -raw.ctypes.data % LINE_BYTES
+    return raw[begin : begin + count * FLOAT_BYTES].view(np.float32)

@@ -5,7 +5,7 @@
     tile   = "tile" name "of" (statement "." loop), ... "by" step ["on" unit] ["unrolled"] ["downward"] ["alternating"]
              ":" hold* node*
     leaf   = "do" statement ["by" instruction "with" loop "=" loop*..., ... ["on" operand "=" tensor, ...]]
-             ["lanes" loop "x" width]
+             ["lanes" loop "x" width] ["fetching" tensor int, ...]
     hold   = "hold" tensor "in" memory ["as" digit, ...] ["ahead" | "shared" | "fetched" | "twice"] ["for" statement]
     digit  = dimension ["/" divisor] ["%" modulus]
 
@@ -74,6 +74,7 @@ class Leaf:
     With ``instruction``, one call of it does a whole tile in memory: ``bound`` pairs each of its loops with the loops
     of the statement it runs over (several: fused, outermost first; none: it runs once). Lanes are for edges then.
     ``operands`` pairs each of its operands with the tensor it stands for; empty where the value itself tells.
+    ``fetched``: tensors whose next lines are asked for, and how many rounds of the leaf ahead of their use.
     """
 
     statement: int
@@ -82,12 +83,16 @@ class Leaf:
     instruction: str = ""
     bound: tuple[tuple[str, tuple[str, ...]], ...] = ()
     operands: tuple[tuple[str, str], ...] = ()
+    fetched: tuple[tuple[str, int], ...] = ()
 
     def __str__(self) -> str:
         by = f" by {self.instruction}" if self.instruction else ""
         by += f" with {', '.join(f'{n} = {_fused(loops)}' for n, loops in self.bound)}" if self.bound else ""
         by += f" on {', '.join(f'{o} = {tensor}' for o, tensor in self.operands)}" if self.operands else ""
-        return f"do {self.statement}{by}" + (f" lanes {self.lanes} x {self.width}" if self.lanes else "")
+        by += f" lanes {self.lanes} x {self.width}" if self.lanes else ""
+        return f"do {self.statement}{by}" + (
+            f" fetching {', '.join(f'{t} {n}' for t, n in self.fetched)}" if self.fetched else ""
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +204,8 @@ def _pack(node: PlanNode) -> dict[str, object]:
             leaf |= {"instruction": node.instruction, "bound": [[n, list(loops)] for n, loops in node.bound]}
         if node.operands:
             leaf["operands"] = [list(pair) for pair in node.operands]
+        if node.fetched:
+            leaf["fetched"] = [list(pair) for pair in node.fetched]
         return leaf
     tile: dict[str, object] = {
         "tile": node.name,
@@ -233,13 +240,14 @@ def _unpack(data: Mapping[str, object]) -> PlanNode:
 
 
 def _unpack_leaf(data: Mapping[str, object]) -> Leaf:
-    bound, operands = data.get("bound", []), data.get("operands", [])
-    if not (isinstance(bound, list) and isinstance(operands, list)):
-        raise TypeError("bound and operands must be lists")
+    bound, operands, asked = (data.get(key, []) for key in ("bound", "operands", "fetched"))
+    if not (isinstance(bound, list) and isinstance(operands, list) and isinstance(asked, list)):
+        raise TypeError("bound, operands and fetched must be lists")
     pairs = tuple((str(needle), tuple(str(loop) for loop in loops)) for needle, loops in bound)
     instruction = str(data.get("instruction", ""))
     taken = tuple((str(operand), str(tensor)) for operand, tensor in operands)
-    return Leaf(_int(data["do"]), str(data["lanes"]), _int(data["width"]), instruction, pairs, taken)
+    fetched = tuple((str(tensor), _int(rounds)) for tensor, rounds in asked)
+    return Leaf(_int(data["do"]), str(data["lanes"]), _int(data["width"]), instruction, pairs, taken, fetched)
 
 
 def _pack_hold(hold: Hold) -> dict[str, object]:

@@ -8,6 +8,7 @@ from math import ceil, prod
 from dovetail.ir.fit import Fit
 from dovetail.ir.plan import Case, Hold, Leaf, Plan, PlanNode, Tile
 from dovetail.ir.program import Combine, Program, Role
+from dovetail.schedule.asked import asked_ahead
 from dovetail.schedule.chain_plan import around, inside, wrapped
 from dovetail.schedule.chains import chain_from
 from dovetail.schedule.facts import Facts
@@ -26,7 +27,7 @@ SMALL_SIZES = (1, 4, 16)
 """Run-time sizes up to which another plan may be better than the one for the whole range: vectors, one register tile
 of rows, a few."""
 
-MANY_TILINGS, FEW_TILINGS = 8, 2
+MANY_TILINGS, FEW_TILINGS = 12, 2
 """Register tiles of a reduction that are looked at closely: of large ones, and where time is short."""
 
 
@@ -193,7 +194,8 @@ class _Planner(RecurrentPlanner):
     def reduction(self, facts: Facts, order: Order, followers: Followers) -> PlanNode:
         tiling = order.tiling
         number = facts.number
-        node: tuple[PlanNode, ...] = (Leaf(number, tiling.lanes, tiling.width),)
+        fetched = asked_ahead(facts, order, self.machine)
+        node: tuple[PlanNode, ...] = (Leaf(number, tiling.lanes, tiling.width, fetched=fetched),)
         taps = unrolled_loop(facts, tiling.lanes, order.inner)
         for loop in reversed(order.inner):
             step = tiling.span if loop == tiling.lanes else 1

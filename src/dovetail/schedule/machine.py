@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import ceil, gcd
 
@@ -26,6 +27,10 @@ class Machine:
     """Bytes of each cache a unit can use, innermost first."""
     cache_bytes_per_cycle: tuple[float, ...]
     """From the next level outwards into each cache; the last is main memory."""
+    ahead_cycles: float = 0.0
+    """How long before its use a line of many rows is asked for; 0: the innermost cache brings it by itself."""
+    ask_cycles: float = 0.25
+    """Asking for one."""
     join_cycles: float = 14.0
     loop_cycles: float = 0.4
     crowding: float = 0.15
@@ -50,8 +55,11 @@ class Machine:
     """The same where many of them are on their way at once."""
     guard_cycles: float = 1.0
     """Asking whether a vector's conditions hold."""
-    exposed: tuple[float, ...] = (0.035, 0.4)
-    """How much of the time to fill each cache from the next one is not hidden behind arithmetic."""
+    crowded: float = 0.22
+    """How much of the time to fill the innermost cache is seen beside arithmetic that takes as long; of a part of that
+    time less, with the square of the part."""
+    exposed: float = 0.4
+    """How much of the time to fill the caches further out is not hidden behind arithmetic."""
     sustained: float = 0.65
     """How much of the bandwidth between two caches a stream beside arithmetic gets."""
     sustained_seen: float = 0.85
@@ -88,6 +96,12 @@ class Machine:
     """The part of the last cache in which a program finds again what it used in the call before."""
     share_alone: float = 0.42
     """The same of the second cache, when one unit is at work."""
+
+    def seen(self, near: Sequence[float], computing: float) -> float:
+        """What filling each cache from the next one adds to the arithmetic that it runs beside, all in cycles."""
+        if not near or not computing:
+            return 0.0
+        return self.crowded * near[0] * min(1.0, near[0] / computing) + self.exposed * sum(near[1:])
 
     def balance(self, parts: int, units: int) -> float:
         """How much longer the last unit takes than if all finished together; they are seldom equally fast."""
@@ -129,8 +143,15 @@ class Machine:
         span = size // associativity
         return span // max(gcd(stride_bytes, span), self.line_bytes) * associativity
 
+    def asks(self, stride_bytes: int) -> bool:
+        """Whether code asks ahead for what it reads at steps this far apart."""
+        return self.ahead_cycles > 0 and stride_bytes >= self.line_bytes
+
     def paging_cycles(self, stride_bytes: int, steps: int) -> float:
-        """What a step costs more when a sweep of ``steps`` touches more pages than are remembered."""
+        """What a step costs more when a sweep of ``steps`` touches more pages than are remembered, and nobody asks for
+        their lines ahead of time."""
+        if self.asks(stride_bytes):
+            return 0.0
         pages = stride_bytes * steps / self.page_bytes
         return self.page_cycles * min(1.0, stride_bytes / self.page_bytes) if pages > self.pages else 0.0
 
@@ -195,4 +216,5 @@ def machine_of(target: Target) -> Machine:
         registers.count if registers is not None else 1,
         tuple(m.bytes for m in caches),
         tuple(inward),
+        caches[0].ahead_cycles if caches else 0.0,
     )

@@ -191,9 +191,8 @@ def _costed(
     compute = (tiling.cycles + resumed) / threads * balance
     accesses = _accesses(facts, inner, packs, machine)
     moved = traffic(_tiled(facts, tiling, outer, trips, inner, threads), accesses, machine.usable, machine.line_bytes)
-    shown = machine.exposed
     near = [b / machine.cache_bytes_per_cycle[n] for n, b in enumerate(moved[:-1])]
-    seen = sum(shown[min(n, len(shown) - 1)] * cycles for n, cycles in enumerate(near))
+    seen = machine.seen(near, compute)
     far = moved[-1] * share / machine.cache_bytes_per_cycle[-1] if _is_far(facts, machine) else 0.0
     barriers = 0.0
     if threads > 1:
@@ -287,7 +286,7 @@ def _accesses(
         if number in packed:
             dims = tuple(dims[d.dimension] for d in packed[number] if d.divisor == 1)
         elif use is not facts.out and inner and abs(use.stride(inner[-1]) or 0) * use.bytes > machine.line_bytes:
-            passes = machine.strided_passes
+            passes = 1 if machine.asks(machine.line_bytes) else machine.strided_passes
         rows = [abs(stride) for stride in use.strides.values() if stride and abs(stride) > 1]
         short = bool(rows) and min(rows) * use.bytes * 4 <= machine.line_bytes  # many rows share a line
         found.append(TiledAccess(dims, use.bytes, passes, short or number in packed))
@@ -366,8 +365,9 @@ def direct_cycles(
             return 0.0
         straddle = 0.3 * tiling.vectors if stride % machine.line_bytes else 0.0
         depth = facts.extents[inner[-1]]
-        page = machine.paging_cycles(stride, depth)
-        conflict = 3.0 if depth > machine.ways(stride) / 2 else 0.0
+        asked = tiling.span * use.bytes / machine.line_bytes * machine.ask_cycles if machine.asks(stride) else 0.0
+        page = machine.paging_cycles(stride, depth) + asked
+        conflict = 3.0 if depth > machine.ways(stride) / 2 and not machine.asks(stride) else 0.0
         return steps * (straddle + page + conflict)
     page = machine.paging_cycles(stride, facts.extents[inner[-1]])
     crossing = tiling.rows > machine.ways(rows) or _swept(facts, use, loop, outer) > machine.ways(rows, 1)

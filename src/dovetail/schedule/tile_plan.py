@@ -200,7 +200,7 @@ class _Choice:
             return None
         holds, packing = layouts
         compute = calls / self.threads * self.machine.balance(spread, self.threads)
-        near, far = self.moved(outer, trips, share)
+        near, far = self.moved(outer, trips, share, compute)
         rounds = prod(t for (loop, _, _), t in zip(outer, trips, strict=True) if loop in self.facts.reduced)
         barriers = self.machine.barrier_cycles * (1 + rounds if self.threads > 1 else 0)
         cycles = max(compute + near, far) + packing + barriers + self.start_cycles() / share
@@ -282,7 +282,9 @@ class _Choice:
             left[loop] = min(step, left[loop])
         return tuple(found)
 
-    def moved(self, outer: tuple[OuterTile, ...], trips: tuple[int, ...], share: int) -> tuple[float, float]:
+    def moved(
+        self, outer: tuple[OuterTile, ...], trips: tuple[int, ...], share: int, computing: float
+    ) -> tuple[float, float]:
         """Cycles of moving data between caches, as far as it shows, and from main memory."""
         loops: list[TiledLoop] = []
         left = dict(self.facts.extents)
@@ -302,9 +304,8 @@ class _Choice:
         moved = traffic(tuple(loops), accesses, machine.caches, machine.line_bytes)
         if not moved:
             return 0.0, 0.0
-        shown = machine.exposed
         rates = machine.cache_bytes_per_cycle
-        near = sum(shown[min(n, len(shown) - 1)] * b / rates[n] for n, b in enumerate(moved[:-1]))
+        near = machine.seen([b / rates[n] for n, b in enumerate(moved[:-1])], computing)
         return near, moved[-1] * share / rates[-1]
 
 

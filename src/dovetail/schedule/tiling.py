@@ -22,6 +22,8 @@ MOST_POINTS = 64
 """Vectors of a register tile; more would become a loop, and registers have no index."""
 FEW_ROWS = (2, 3, 4, 6, 8, 12)
 """The numbers of rows that a small program is tried with."""
+SAME_LOOPS = 5
+"""Tilings along the same loops that are looked at: what they move between caches is not known yet."""
 SUMMED_VECTORS = 4
 """Vectors taken at once along lanes that are summed up: whole lines of memory, whatever the number of rows."""
 
@@ -54,7 +56,7 @@ class Tiling:
 
 
 def tilings(facts: Facts, machine: Machine, most: int) -> list[Tiling]:
-    """The ``most`` tilings worth looking at, best first; at most two with the same loops."""
+    """The ``most`` tilings worth looking at, best first; at most SAME_LOOPS with the same loops."""
     rates = [_rates(facts, machine, width) for width in machine.lane_counts(facts)]
     found = [t for lanes in lane_choices(facts) for t in _for_lanes(facts, machine, lanes, rates)]
     alone = _block(facts, machine, rates[-1], "", "", ())
@@ -68,7 +70,7 @@ def tilings(facts: Facts, machine: Machine, most: int) -> list[Tiling]:
         least = min(least, cost)
         loops = (tiling.lanes, tiling.across)
         seen[loops] = seen.get(loops, 0) + 1
-        if seen[loops] <= 2 and cost < 1.5 * least:
+        if seen[loops] <= SAME_LOOPS and cost < 1.5 * least:
             kept.append(tiling)
         if len(kept) == most:
             break

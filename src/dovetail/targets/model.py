@@ -56,6 +56,9 @@ class Memory:
     bytes_per_cycle: float = 0.0
     latency_cycles: float = 0.0
     startup_cycles: float = 0.0
+    ahead_cycles: float = 0.0
+    """A cache: how long before its use code should ask for a line, where rows go on at many places; 0: it brings what
+    follows by itself."""
     align: int = 1
     count: int = 0
     """Registers: how many."""

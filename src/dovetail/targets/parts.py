@@ -40,6 +40,7 @@ def read_memory(entry: Entry, units: dict[str, Entry]) -> Memory:
         bytes_per_cycle=entry.number("bytes_per_cycle"),
         latency_cycles=entry.number("latency_cycles"),
         startup_cycles=entry.number("startup_cycles"),
+        ahead_cycles=entry.number("ahead_cycles"),
         align=align,
         count=count,
         address_space=int(entry.number("address_space")),

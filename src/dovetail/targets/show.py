@@ -102,6 +102,8 @@ def _memory(memory: Memory) -> str:
         parts.append(f"latency {memory.latency_cycles:g}")
     if memory.startup_cycles:
         parts.append(f"start-up {memory.startup_cycles:g}")
+    if memory.ahead_cycles:
+        parts.append(f"rows asked for {memory.ahead_cycles:g} cycles ahead")
     return ", ".join(parts)
 
 

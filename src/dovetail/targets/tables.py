@@ -75,7 +75,7 @@ ENTRIES: dict[str, dict[str, Check]] = {
     "unit": {"name": TEXT, "count": GRID, "index": TEXT, "runs": TEXT},
     "memory": {
         "name": TEXT, "kind": TEXT, "bytes": COUNT, "per": TEXT, "bytes_per_cycle": NUMBER, "latency_cycles": NUMBER,
-        "startup_cycles": NUMBER, "align": COUNT, "count": COUNT, "address_space": COUNT,
+        "startup_cycles": NUMBER, "ahead_cycles": NUMBER, "align": COUNT, "count": COUNT, "address_space": COUNT,
     },
     "layout": {"name": TEXT, "elements": TEXTS, "places": TEXTS, "units": TEXTS, "xor": XORS},
     "state": {"name": TEXT, "enter": TEXT, "leave": TEXT, "declares": TEXTS},

@@ -29,6 +29,7 @@ from dovetail.ir.program import Combine, Statement
 from dovetail.schedule.lanes import COUNTED, moved_type
 from dovetail.schedule.lower.fetches import fetches
 from dovetail.schedule.lower.point import Here, open_conditions
+from dovetail.schedule.lower.rows import row_fetches
 from dovetail.schedule.lower.state import InMemory, InRegisters, Span, State, Workshop, alloc, points
 from dovetail.schedule.repertoire import Entry
 
@@ -57,7 +58,7 @@ def unrolled(shop: Workshop, leaf: Leaf, state: State) -> tuple[Node, ...]:
             guarded.setdefault(asked, []).append(offsets)
         else:
             plain.append(offsets)
-    nodes = _Builder(shop, leaf, state, rest).build(plain) if plain else ()
+    nodes = (*row_fetches(shop, leaf, state), *_Builder(shop, leaf, state, rest).build(plain)) if plain else ()
     for conditions, several in guarded.items():
         nodes += (When(conditions, _Builder(shop, leaf, state, rest).build(several)),)
     late = state.late.get(leaf.statement, ())
