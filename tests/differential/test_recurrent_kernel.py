@@ -13,6 +13,9 @@ from dovetail.ir.program import Program
 from dovetail.pipeline import compile
 from dovetail.runtime.kernel import Kernel
 from dovetail.schedule import recurrent
+from dovetail.schedule.collapse import collapse
+from dovetail.schedule.default import default_plan
+from dovetail.targets.load import load_target
 
 GATED = """in a: f32[{T}, {B}, {M}]  {role} r: f32[{M}, {n}]  in h0: f32[{B}, {n}]
 temp u: f32[{T}, {B}, {M}]  temp h: f32[{T1}, {B}, {n}]  temp c: f32[{T1}, {B}, {n}]
@@ -141,10 +144,16 @@ def test_weights_beyond_the_caches_are_swept_back_and_forth_with_the_same_bits(
     monkeypatch.setenv("DOVETAIL_CACHE", "off")
     monkeypatch.setattr(recurrent, "MEETING_CYCLES", 1.0)
     forwards = check(program(GATED, 5, batch, units), 2)
-    monkeypatch.setattr(recurrent, "STREAM_SHARE", 0.0)
+    monkeypatch.setattr(recurrent.RecurrentPlanner, "is_beyond_caches", lambda *_: True)
     alternating = check(program(GATED, 5, batch, units), 2)
     assert " alternating" in str(alternating.plan) and " alternating" not in str(forwards.plan)
     assert plan_from_json(alternating.plan.to_json()) == alternating.plan
+
+
+@pytest.mark.parametrize(("units", "turns"), [(64, False), (1024, True)])
+def test_sweeps_turn_where_weights_are_more_than_the_units_caches_keep(units: int, turns: bool) -> None:
+    plan = default_plan(collapse(program(GATED, 3, 1, units)), load_target("x86-64-v4"), 2)
+    assert (" alternating" in str(plan)) is turns
 
 
 @pytest.mark.parametrize("text", [GATED, MATRICES])

@@ -32,8 +32,6 @@ MOST_OPEN_ROWS = 4
 """Rows of a tile whose number is known at run time only: each number that may be left over has code of its own."""
 MEETING_CYCLES = 800.0
 """What meeting at the end of a step costs; less than waking units that sleep."""
-STREAM_SHARE = 0.6
-"""The part of the last cache beyond which weights do not stay there from step to step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,12 +232,12 @@ class RecurrentPlanner(PointwisePlanner):
         return facts.elements(use) * use.bytes > self.threads * sum(self.machine.usable[:2])
 
     def is_beyond_caches(self, segment: Segment) -> bool:
-        """Whether the weights of a step are more than the last cache keeps until the next step."""
+        """Whether the weights of a step are more than the units keep until the next step in caches of their own."""
         bytes_read = 0
         for number in segment.sums:
             use, extents = self.weights(segment, number), self.facts(number).extents
             bytes_read += use.bytes * prod(extents[n] for n in use.strides if n in extents) if use is not None else 0
-        return bytes_read > STREAM_SHARE * (self.machine.caches[-1] if self.machine.caches else 0)
+        return bytes_read > self.threads * sum(self.machine.usable[:2])
 
     # -- nodes
 
