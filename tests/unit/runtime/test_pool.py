@@ -203,20 +203,26 @@ def test_a_fork_during_another_threads_run_leaves_the_child_a_free_pool(code: Lo
 
 
 def exit_code_of_fork(code: LoadedCode) -> int:
-    """0 when a forked child starts without workers, runs on two threads, and ends; 2 when it hangs."""
+    """0 when a forked child starts without workers, runs on two threads, and ends.
+
+    A child that has not ended after a minute hangs, and its threads are shown. Ten seconds were too few: two thousand
+    barriers, each of which may cost a time slice where ten threads want two cores.
+    """
     child = os.fork()
     if child == 0:
         fresh = pool.workers() == 0
         right = run(code, "phases", 4, threads=2) == [1000, 1000, 0, 0]
         os._exit(0 if fresh and right and pool.workers() == 1 else 1)
-    for _ in range(1000):
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
         ended, status = os.waitpid(child, os.WNOHANG)
         if ended:
             return os.waitstatus_to_exitcode(status)
         time.sleep(0.01)
+    threads = "\n".join((task / "stat").read_text() for task in Path(f"/proc/{child}/task").iterdir())
     os.kill(child, 9)
     os.waitpid(child, 0)
-    return 2
+    raise AssertionError(f"the child of a fork has not ended after a minute; its threads:\n{threads}")
 
 
 SCRIPT = """
