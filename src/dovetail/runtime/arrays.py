@@ -20,6 +20,7 @@ from dovetail.base.dtypes import dtype as dtype_named
 from dovetail.base.dtypes import from_numpy
 from dovetail.base.errors import CallError
 from dovetail.runtime import dlpack
+from dovetail.runtime.pages import new_memory
 
 ALIGNMENT_BYTES = 64  # a cache line, and the widest vector register of any CPU we know
 
@@ -88,8 +89,7 @@ def argument(parameter: Parameter, value: object) -> Argument:
 def empty_aligned(shape: Sequence[int], dtype: str) -> Array:
     """A new dense array of ``shape`` whose first element lies on a cache line; its values are whatever was there."""
     element = dtype_named(dtype).numpy
-    memory = np.empty(math.prod(shape) * element.itemsize + ALIGNMENT_BYTES, np.uint8)
-    return np.ndarray(tuple(shape), element, memory, -_address(memory) % ALIGNMENT_BYTES)
+    return np.ndarray(tuple(shape), element, new_memory(math.prod(shape) * element.itemsize))
 
 
 def _checked(parameter: Parameter, value: object) -> Array:

@@ -10,8 +10,8 @@ import numpy as np
 
 from dovetail.runtime import pool
 from dovetail.runtime.jit import LoadedCode
+from dovetail.runtime.pages import new_memory
 
-ALIGNMENT = 64
 _ENTRY = ctypes.CFUNCTYPE(None, ctypes.c_int32, ctypes.c_int32, ctypes.c_void_p)
 
 
@@ -40,8 +40,9 @@ class Frame:
         self.first_size, self.after = arguments, arguments + sizes
         self.words = (ctypes.c_int64 * (self.after + 4))()
         self.status_bytes = code.status_bytes(threads)
-        self.memory = np.zeros(self.status_bytes + ALIGNMENT, np.uint8)
-        self.status_at = self.memory.ctypes.data + (-self.memory.ctypes.data % ALIGNMENT)
+        self.memory = new_memory(self.status_bytes)
+        self.memory[:] = 0
+        self.status_at = self.memory.ctypes.data
         self.status = (ctypes.c_int64 * 2).from_address(self.status_at)
         self.words[self.after + 3] = self.status_at
         self.place = ctypes.addressof(self.words)
@@ -57,11 +58,10 @@ class Frame:
         if values == self.settled:
             return False
         shared, private = self.code.shared_bytes(sizes), self.code.private_bytes(sizes)
-        wanted = shared + private * self.threads + ALIGNMENT
+        wanted = shared + private * self.threads
         if self.arena.size < wanted:
-            self.arena = np.empty(wanted, np.uint8)
-        address = self.arena.ctypes.data
-        start = address + (-address % ALIGNMENT)
+            self.arena = new_memory(wanted)
+        start = self.arena.ctypes.data
         for number, value in enumerate(values):
             self.words[self.first_size + number] = value
         self.words[self.after : self.after + 3] = [start, start + shared, private]

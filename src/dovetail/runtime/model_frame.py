@@ -12,8 +12,8 @@ import numpy.typing as npt
 from dovetail.base.dtypes import dtype as dtype_named
 from dovetail.base.errors import IndexRangeError
 from dovetail.runtime import pool
-from dovetail.runtime.arrays import ALIGNMENT_BYTES
 from dovetail.runtime.model_image import HostStep, Image, NativeStep, Place, Space, Tensor
+from dovetail.runtime.pages import new_memory
 from dovetail.runtime.plain_call import FAILED, REFUSED, Request, Wanted, wanted
 
 Array = npt.NDArray[np.generic]
@@ -253,6 +253,5 @@ def _word_count(step: NativeStep) -> int:
 
 def _aligned(length: int) -> tuple[Array, int]:
     """Memory, and its first address on a cache line."""
-    memory = np.empty(length + ALIGNMENT_BYTES, np.uint8)
-    address = int(memory.ctypes.data)
-    return memory, address + -address % ALIGNMENT_BYTES
+    memory = new_memory(length)
+    return memory, int(memory.ctypes.data)
