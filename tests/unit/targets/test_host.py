@@ -18,6 +18,7 @@ V4 = V3 | frozenset(["avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"])
 ZEN4 = V4 | frozenset(
     ["sse4a", "avx512bf16", "avx512bitalg", "avx512ifma", "avx512vbmi", "avx512vbmi2", "avx512vnni", "avx512vpopcntdq"]
 )
+ZEN5 = ZEN4 | {"avxvnni", "avx512vp2intersect", "gfni", "vaes"}
 TRIPLE = "x86_64-unknown-linux-gnu"
 
 
@@ -27,6 +28,7 @@ TRIPLE = "x86_64-unknown-linux-gnu"
         (Host(TRIPLE, "haswell", V3), "x86-64-v3"),
         (Host(TRIPLE, "skylake-avx512", V4), "x86-64-v4"),
         (Host(TRIPLE, "znver4", ZEN4), "znver4"),
+        (Host(TRIPLE, "znver5", ZEN5), "znver5"),
         (Host(TRIPLE, "znver5", ZEN4), "x86-64-v4"),
         (Host(TRIPLE, "znver4", V3), "x86-64-v3"),
         (Host(TRIPLE, "znver4", ZEN4 - {"avx512dq"}), "x86-64-v3"),
