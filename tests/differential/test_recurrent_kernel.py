@@ -7,6 +7,7 @@ import pytest
 
 from dovetail.ir.evaluate import evaluate
 from dovetail.ir.fill import fill
+from dovetail.ir.nest import Barrier, Loop, walk
 from dovetail.ir.parse import parse
 from dovetail.ir.plan import Tile, plan_from_json
 from dovetail.ir.program import Program
@@ -15,6 +16,7 @@ from dovetail.runtime.kernel import Kernel
 from dovetail.schedule import recurrent
 from dovetail.schedule.collapse import collapse
 from dovetail.schedule.default import default_plan
+from dovetail.schedule.lower.build import build_nest
 from dovetail.targets.load import load_target
 
 GATED = """in a: f32[{T}, {B}, {M}]  {role} r: f32[{M}, {n}]  in h0: f32[{B}, {n}]
@@ -65,6 +67,19 @@ seq s<3: for c<{n}, p<196: h[s+1,c,p] = max(min(r[s,c,p], 3.0), -3.0)
 for s<3, c<{n}, p<196: y[s,c,p] = h[s+1,c,p]
 """
 """The blocks of a network with the same weights in each are steps: what is laid out is made by the step itself."""
+
+TWO_WAYS = """in h0: f32[{B}, {n}]  const r: f32[{n}, {n}]  const s: f32[{n}, {n}]  in x: f32[{T}, {B}, {n}]
+temp h: f32[{T1}, {B}, {n}]  temp u: f32[{T}, {B}, {n}]  temp g: f32[{T1}, {B}, {n}]  temp v: f32[{T}, {B}, {n}]
+out y: f32[{T}, {B}, {n}]
+for b<{B}, j<{n}: h[0, b, j] = h0[b, j]
+seq t<{T}: for b<{B}, j<{n}, k<{n}: u[t, b, j] += h[t, b, k] * r[j, k]
+seq t<{T}: for b<{B}, j<{n}: h[t + 1, b, j] = max(min(u[t, b, j] + x[t, b, j], 2.0), -2.0)
+for b<{B}, j<{n}: g[0, b, j] = h0[b, j] + 1.0
+seq t<{T}: for b<{B}, j<{n}, k<{n}: v[t, b, j] += g[t, b, k] * s[j, k]
+seq t<{T}: for b<{B}, j<{n}: g[t + 1, b, j] = max(min(v[t, b, j] - x[{back} - t, b, j], 3.0), -3.0)
+for t<{T}, b<{B}, j<{n}: y[t, b, j] = h[t + 1, b, j] + g[{T} - t, b, j]
+"""
+"""Both directions of a layer."""
 
 
 def program(text: str, steps: int, batch: int, units: int, gates: int = 3, role: str = "const") -> Program:
@@ -118,6 +133,21 @@ def test_separate_matrices_share_a_tile(batch: int, units: int) -> None:
     kernel = check(program(MATRICES, 4, batch, units), 2)
     (step,) = steps_of(kernel)
     assert len(step.body) == 1
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize(("batch", "units"), [(1, 7), (3, 33), (2, 96), (1, 256)])
+def test_both_directions_of_a_layer_meet_once_in_a_step(
+    monkeypatch: pytest.MonkeyPatch, batch: int, units: int, threads: int
+) -> None:
+    monkeypatch.setenv("DOVETAIL_CACHE", "off")
+    monkeypatch.setattr(recurrent, "MEETING_CYCLES", 1.0)
+    kernel = check(program(TWO_WAYS, 4, batch, units), threads)
+    (step,) = steps_of(kernel)
+    assert len(step.body) == 2, "a segment for each direction"
+    nest = build_nest(collapse(kernel.program), kernel.plan, load_target("host"))
+    steps = [node for node in walk(nest.body) if isinstance(node, Loop) and Barrier in map(type, node.body)]
+    assert [sum(isinstance(node, Barrier) for node in walk((loop,))) for loop in steps] == [1]
 
 
 def test_a_reduction_of_a_row_divides_a_step() -> None:

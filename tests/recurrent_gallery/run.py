@@ -39,8 +39,8 @@ class Ran:
 
     @property
     def loops(self) -> int:
-        """Compiled regions that are a recurrence."""
-        return sum(any(op in LOOPS for op in row.operators) for row in self.report.rows if row.kind == COMPILED)
+        """Recurrences in compiled regions; both directions of a layer may be one region."""
+        return sum(op in LOOPS for row in self.report.rows if row.kind == COMPILED for op in row.operators)
 
     @property
     def compiled(self) -> int:

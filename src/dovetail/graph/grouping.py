@@ -6,6 +6,7 @@ elements while they are near:
     attention        the products before and behind a softmax
     reduction        what is computed for each element before it; what becomes of the result
     pointwise        whatever is computed from the same elements
+    steps            recurrences of as many steps that need nothing of each other
     moves            part of whoever reads them, or of who makes what they move
 
 A region has one value that others read, but for pieces that are made together; no path leaves it and comes back.
@@ -17,6 +18,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
+from dovetail.graph.abreast import steps_abreast
 from dovetail.graph.absorb import absorbed_moves, sunk_moves
 from dovetail.graph.attention import rows_between_products
 from dovetail.graph.grow import Sketch, before, behind, without_leaving
@@ -42,12 +44,16 @@ class Region:
 
 
 def regions(
-    graph: Graph, operators: Operators, types: Mapping[str, Type], worth: Worth | None = None
+    graph: Graph,
+    operators: Operators,
+    types: Mapping[str, Type],
+    worth: Worth | None = None,
+    near_bytes: int = 0,
 ) -> tuple[Region, ...]:
     """Every node in one region, each region behind those it reads from.
 
     ``worth`` says what compiling nodes together costs; where it is given, a region that costs more than its parts
-    stays in parts.
+    stays in parts. ``near_bytes`` is what a machine keeps next to its units: recurrences walk abreast up to there.
     """
     sketch = Sketch(graph, types, works(graph, operators, types))
     for kinds in _ROUNDS:
@@ -60,6 +66,7 @@ def regions(
     for node in graph.nodes:
         if node.results[0] not in sketch.home:
             sketch.found((node,), _WHY[sketch.work[node.results[0]]])
+    steps_abreast(sketch, operators, near_bytes)
     return tuple(_region(sketch, nodes, why) for nodes, why in _in_order(sketch))
 
 
@@ -81,6 +88,7 @@ _WHY = {
     Work.LOOKUP: "data decides what is read",
     Work.VIEW: "the same bytes under another shape",
     Work.HOST: "the operator is a function on the host",
+    Work.STEPS: "one step after the other",
     Work.OTHER: "a program of its own",
 }
 

@@ -34,6 +34,8 @@ class Work(Enum):
     ROWS = "rows"
     """Reductions, and then a value for each element that went into them: softmax, norms."""
     REDUCTION = "reduction"
+    STEPS = "steps"
+    """One step after the other: recurrences."""
     OTHER = "other"
 
 
@@ -57,7 +59,7 @@ def works(graph: Graph, operators: Operators, types: Mapping[str, Type]) -> dict
 def _known_work(node: Node, operators: Operators) -> Work | None:
     """Of nodes that have no program, or whose bytes stay as they are."""
     if node.op == SCAN or node.bodies:
-        return Work.OTHER
+        return Work.STEPS if node.op == SCAN else Work.OTHER
     if find(node, operators).run is not None:
         return Work.HOST
     return Work.VIEW if node.op in VIEWS else None
@@ -66,7 +68,9 @@ def _known_work(node: Node, operators: Operators) -> Work | None:
 def _work(program: Program) -> Work:
     statements = program.statements
     reads = [access for s in statements for access in s.reads()]
-    if any(s.seq or any(True for _ in s.out.reads()) for s in statements):
+    if any(s.seq for s in statements):
+        return Work.STEPS
+    if any(True for s in statements for _ in s.out.reads()):
         return Work.OTHER
     if any(True for access in reads for _ in access.reads()):
         return Work.LOOKUP

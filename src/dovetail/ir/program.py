@@ -15,7 +15,7 @@ Each element is written once, or by statements that all use the same ``op=``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
@@ -229,3 +229,11 @@ class Program:
             else:
                 groups.append([number])
         return tuple(map(tuple, groups))
+
+
+def touch(one: Iterable[Statement], other: Iterable[Statement]) -> bool:
+    """Whether one of two groups of statements writes a tensor that the other reads or writes."""
+    mine, theirs = tuple(one), tuple(other)
+    made, wanted = {s.out.tensor for s in mine}, {s.out.tensor for s in theirs}
+    read, needed = {a.tensor for s in mine for a in s.reads()}, {a.tensor for s in theirs for a in s.reads()}
+    return not (made.isdisjoint(wanted | needed) and wanted.isdisjoint(read))

@@ -128,7 +128,8 @@ def _finished(
     bound, records = optimise(stated.bound, operators)
     types = verify(bound.graph, operators)
     check_memory(bound, types, limits)
-    found, named = _programs(bound, types, operators)
+    near_bytes = _near_bytes(setting.target, setting.threads)
+    found, named = _programs(bound, types, operators, near_bytes)
     texts = ["" if one is None else str(one.program) for one in named]
     programs = {text: one.program for text, one in zip(texts, named, strict=True) if one is not None}
     titles = dict(zip(texts, (r.title for r in found), strict=True))
@@ -139,7 +140,7 @@ def _finished(
 
     family = sharing.family
     if sharing.shares and family is not None and family.unread is not None:
-        _look(family.unread, family, operators)
+        _look(family.unread, family, operators, near_bytes)
     parts = parts_of(programs, setting, jobs, family, sharing.shares, done)
     pieces = [
         Piece(region) if one is None else Piece(region, parts[text], one.names, may_take_over(one.program))
@@ -165,29 +166,40 @@ def _called(stated: Stated, pieces: Sequence[Piece]) -> tuple[Note, ...]:
 
 
 def show(
-    bound: BoundGraph, shapes: Shapes, target: str | Path | Target = "host", patterns: tuple[Pattern, ...] = ()
+    bound: BoundGraph,
+    shapes: Shapes,
+    target: str | Path | Target = "host",
+    threads: int | None = None,
+    patterns: tuple[Pattern, ...] = (),
 ) -> None:
     """Tells ``shapes`` of a graph in a shape that is not compiled now."""
-    stated = _stated(bound, patterns, target if isinstance(target, Target) else load_target(target))
-    _look(stated.bound, shapes.family(stated.bound.graph), stated.operators)
+    machine = target if isinstance(target, Target) else load_target(target)
+    stated = _stated(bound, patterns, machine)
+    near_bytes = _near_bytes(machine, thread_count(threads, machine))
+    _look(stated.bound, shapes.family(stated.bound.graph), stated.operators, near_bytes)
 
 
-def _look(bound: BoundGraph, family: Family, operators: Operators) -> None:
+def _look(bound: BoundGraph, family: Family, operators: Operators, near_bytes: int) -> None:
     family.unread = None
     optimised, _ = optimise(bound, operators)
-    _, named = _programs(optimised, verify(optimised.graph, operators), operators)
+    _, named = _programs(optimised, verify(optimised.graph, operators), operators, near_bytes)
     family.look(one.program for one in named if one is not None)
 
 
 def _programs(
-    bound: BoundGraph, types: Mapping[str, Type], operators: Operators
+    bound: BoundGraph, types: Mapping[str, Type], operators: Operators, near_bytes: int
 ) -> tuple[tuple[Region, ...], list[Named | None]]:
     """Regions of a graph, and the programs of those that are compiled."""
-    found = regions(bound.graph, operators, types)
+    found = regions(bound.graph, operators, types, near_bytes=near_bytes)
     return found, [
         canonical_program(bound.graph, region.nodes, operators, types) if region.kind == COMPILED else None
         for region in found
     ]
+
+
+def _near_bytes(target: Target, threads: int) -> int:
+    """What the units at work keep in caches of their own."""
+    return threads * sum(cache.bytes for cache in target.caches[:2])
 
 
 def _row(piece: Piece, threads: int) -> Row:

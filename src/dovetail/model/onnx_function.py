@@ -35,8 +35,8 @@ def onnx_function(path: Path, how: Setting) -> OnnxFunction:
         patterns=how.patterns,
     )
     model = read(path, how.limits)
-    look = partial(show, shapes=shapes, target=how.target, patterns=how.patterns) if how.dynamic else None
-    return OnnxFunction(Session(model, compile, look=look), shapes, model.beside)
+    look = partial(show, shapes=shapes, target=how.target, threads=how.threads, patterns=how.patterns)
+    return OnnxFunction(Session(model, compile, look=look if how.dynamic else None), shapes, model.beside)
 
 
 class OnnxFunction:

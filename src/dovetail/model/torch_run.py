@@ -119,7 +119,7 @@ def show_parts(
     """Tells ``shapes`` of a graph in a shape that is not compiled now."""
     for part in partition(graph, constants).parts:
         if isinstance(part, OwnPart):
-            show(part.bound, shapes, settings.target, settings.patterns)
+            show(part.bound, shapes, settings.target, settings.threads, settings.patterns)
 
 
 def _needed(parts: Partition) -> dict[Node, object]:

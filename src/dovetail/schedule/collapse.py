@@ -5,7 +5,8 @@
 
 The arrays stay as they are in memory: only their description changes, so the result is the same bits.
 Loops of one iteration go too, and statements of none; what is read in strides and often is copied together first.
-Steps of a sequence become what a planner can keep in registers (``ir/steps``, ``ir/inline_steps``, ``ir/gates``).
+Steps of a sequence become what a planner can keep in registers (``ir/steps``, ``ir/inline_steps``, ``ir/gates``), and
+sequences that need nothing of each other one (``ir/abreast``).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from dovetail.ir.abreast import with_sequences_abreast
 from dovetail.ir.expr import Expr, Position, Read, rebuild, walk
 from dovetail.ir.gates import with_parts_apart
 from dovetail.ir.index import Access, Condition, Index, affine, constant, variable
@@ -32,7 +34,7 @@ def collapse(program: Program) -> Program:
     program = _with_joined_dimensions(gather_strided(_without_unit_dimensions(program)))
     while (pair := _joinable_in_one(program)) is not None:
         program = _joined(program, *pair)
-    return with_parts_apart(with_values_inside(with_whole_steps(program)))
+    return with_parts_apart(with_sequences_abreast(with_values_inside(with_whole_steps(program))))
 
 
 def joined(program: Program) -> Program:

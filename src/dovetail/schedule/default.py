@@ -106,8 +106,10 @@ class _Planner(RecurrentPlanner):
         """Steps in order; inside a step every segment spreads over the units."""
         body: list[PlanNode] = []
         before = self.cycles
-        for part in segments(self.program, group, self.facts):
-            whole = [] if isinstance(part, int) else self.segment(part)
+        parts = segments(self.program, group, self.facts)
+        is_far = self.is_beyond_caches([part for part in parts if not isinstance(part, int)])
+        for part in parts:
+            whole = [] if isinstance(part, int) else self.segment(part, is_far)
             for number in () if whole else (part,) if isinstance(part, int) else sorted(part.numbers):
                 whole += [] if number in self.done else self.statement(number)
             body += whole

@@ -13,7 +13,7 @@ Weights lie in the order in which they are swept: a tile of units, the reduction
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, prod
 
@@ -55,8 +55,9 @@ class StepTile:
 class RecurrentPlanner(PointwisePlanner):
     """What a step of a sequence does on one tile."""
 
-    def segment(self, segment: Segment) -> list[PlanNode]:
-        """The plan of a segment; nothing where its statements are better planned one by one."""
+    def segment(self, segment: Segment, is_far: bool) -> list[PlanNode]:
+        """The plan of a segment; nothing where its statements are better planned one by one. ``is_far``: weights of a
+        step come from beyond the units' own caches."""
         weights = {n: self.weights(segment, n) for n in segment.sums}
         tile = min(self.step_tiles(segment), key=lambda t: t.cycles, default=None)
         if tile is None or any(w is None for w in weights.values()):
@@ -72,7 +73,7 @@ class RecurrentPlanner(PointwisePlanner):
         shared = self.threads == 1 or cycles * (self.threads - 1) > MEETING_CYCLES * self.threads
         self.cycles += cycles / self.threads + MEETING_CYCLES if shared else cycles
         node = self.step_node(segment, tile, self.unit if shared else "")
-        return [replace(node, alternating=shared and self.is_beyond_caches(segment))]
+        return [replace(node, alternating=shared and is_far)]
 
     # -- register tiles
 
@@ -231,12 +232,15 @@ class RecurrentPlanner(PointwisePlanner):
         facts = self.facts(number)
         return facts.elements(use) * use.bytes > self.threads * sum(self.machine.usable[:2])
 
-    def is_beyond_caches(self, segment: Segment) -> bool:
+    def is_beyond_caches(self, step: Sequence[Segment]) -> bool:
         """Whether the weights of a step are more than the units keep until the next step in caches of their own."""
         bytes_read = 0
-        for number in segment.sums:
-            use, extents = self.weights(segment, number), self.facts(number).extents
-            bytes_read += use.bytes * prod(extents[n] for n in use.strides if n in extents) if use is not None else 0
+        for segment in step:
+            for number in segment.sums:
+                use, extents = self.weights(segment, number), self.facts(number).extents
+                bytes_read += (
+                    use.bytes * prod(extents[n] for n in use.strides if n in extents) if use is not None else 0
+                )
         return bytes_read > self.threads * sum(self.machine.usable[:2])
 
     # -- nodes

@@ -5,7 +5,8 @@
     seq t<T: for b<B, j<n: h[t + 1, b, j] = u[t, b, 3, j] * ...
 
 Sums may read what earlier steps wrote, points what the same point has made in this step: no unit waits for another
-inside a segment. Between two segments all units meet.
+inside a segment. Units meet between two segments of which one needs the other; segments of recurrences that are walked
+abreast come in the order in which they are ready, so that units meet as often as for one of them.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from dovetail.ir.index import Access, Index, variable
-from dovetail.ir.program import Combine, Program, Role, Statement
+from dovetail.ir.program import Combine, Program, Role, Statement, touch
 from dovetail.ir.steps import steps_apart
 from dovetail.schedule.facts import Facts
 
@@ -52,7 +53,18 @@ def segments(program: Program, group: tuple[int, ...], facts: Callable[[int], Fa
     for number in group:
         maker.add(number)
     maker.close()
-    return maker.found
+    return _as_ready(program, maker.found)
+
+
+def _as_ready(program: Program, parts: Parts) -> Parts:
+    """First what needs nothing that this step makes, then what needs the first, and so on."""
+    numbers = [(part,) if isinstance(part, int) else tuple(part.numbers) for part in parts]
+    statements = [[program.statements[n] for n in part] for part in numbers]
+    turns: list[int] = []
+    for place, mine in enumerate(statements):
+        needed = [turns[n] for n in range(place) if touch(statements[n], mine)]
+        turns.append(max(needed, default=-1) + 1)
+    return [part for _, part in sorted(zip(turns, parts, strict=True), key=lambda found: found[0])]
 
 
 class _Maker:
@@ -70,7 +82,7 @@ class _Maker:
                 self.close()
             self.pending.append(number)
             return
-        if self.is_point(statement, number) and self.extended(number):
+        if self.is_point(statement, number) and (self.extended(number) or self.begins_another(number)):
             return
         if self.needs_open(statement) or self.is_needed(statement):
             self.close()
@@ -81,12 +93,13 @@ class _Maker:
     def close(self) -> None:
         """What is open is done; sums that nobody asked for at their own points go first."""
         self.found += self.pending
-        known = self.open
-        if len(known.numbers) > 1:
-            self.found.append(known)
-        else:
-            self.found += known.numbers
-        self.open, self.pending = Segment(), []
+        self.pending = []
+        self.finish()
+
+    def finish(self) -> None:
+        """No more of the open segment; sums may still be asked for."""
+        self.found += [self.open] if len(self.open.numbers) > 1 else self.open.numbers
+        self.open = Segment()
 
     # -- statements
 
@@ -133,6 +146,21 @@ class _Maker:
         """A segment of points alone."""
         self.open.names[number] = {loop: loop for loop in self.facts(number).kept}
         self.open.points.append(number)
+        return True
+
+    def begins_another(self, number: int) -> bool:
+        """Whether a point, with sums that nobody has asked for, is the first of a segment beside the open one."""
+        statements = self.program.statements
+        begun = [statements[n] for n in (number, *self.pending)]
+        if not self.open.points or touch([statements[n] for n in self.open.numbers], begun):
+            return False
+        before, self.open = self.open, Segment()
+        if not self.extended(number):
+            self.open = before
+            return False
+        another, self.open = self.open, before
+        self.finish()
+        self.open = another
         return True
 
     def extended(self, number: int) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from dovetail.graph.free_moves import FreeMoves
 from dovetail.graph.grouping import Region, regions
@@ -39,19 +40,20 @@ graph attention(q: f32[1, 4, 6], k: f32[1, 4, 6], v: f32[1, 4, 6], mask: f32[1, 
 """
 
 
-def titles(text: str) -> list[str]:
+def titles(text: str, near_bytes: int = 0) -> list[str]:
     graph = parse(text)
-    return [f"{r.kind}: {r.title}" for r in regions(graph, OPERATORS, verify(graph, OPERATORS))]
+    found = regions(graph, OPERATORS, verify(graph, OPERATORS), near_bytes=near_bytes)
+    return [f"{r.kind}: {r.title}" for r in found]
 
 
-def run_regions(found: BoundGraph) -> None:
+def run_regions(found: BoundGraph, near_bytes: int = 0) -> None:
     """Regions in their order, each by itself, give what the graph gives."""
     graph = found.graph
     types = infer(graph, OPERATORS)
     numbers = np.random.default_rng(3)
     inputs = {value.name: numbers_of(value.type, numbers) for value in graph.inputs}
     values = {**inputs, **found.data}
-    for region in regions(graph, OPERATORS, types):
+    for region in regions(graph, OPERATORS, types, near_bytes=near_bytes):
         if region.kind == "compiled":
             program = region_program(graph, region.nodes, OPERATORS, types)
             values.update(evaluate_program(program, {t.name: values[t.name] for t in program.inputs}))
@@ -257,3 +259,42 @@ def test_a_cost_that_is_handed_in_keeps_nodes_apart() -> None:
     graph = parse(text)
     found = regions(graph, OPERATORS, verify(graph, OPERATORS), worth=lambda nodes: float(len(nodes) ** 2))
     assert [region.title for region in found] == ["exp", "tanh"]
+
+
+LAYER = """
+graph layer(x: f32[5, 2, 4], h0: f32[2, 4], c0: f32[2, 4]) -> (y)
+  const w: f32[16, 4]
+  const r: f32[16, 4]
+  const u: f32[16, 4]
+  const s: f32[16, 4]
+  const b: f32[32]
+  there, a, c = lstm(x, w, r, b, h0, c0)
+  back, d, e = lstm({second}, u, s, b, h0, c0) {{reverse = 1}}
+  y = add(there, back)
+"""
+
+
+WEIGHTS = 2 * (16 * 4 + 32) * 4
+"""Bytes that the steps of both directions read again."""
+
+
+@pytest.mark.parametrize("near_bytes", [WEIGHTS, 1 << 20])
+def test_both_directions_of_a_layer_are_one_region(near_bytes: int) -> None:
+    text = LAYER.format(second="x")
+    assert [title for title in titles(text, near_bytes) if "lstm" in title] == ["compiled: lstm + lstm"]
+    run_regions(bound(text), near_bytes)
+
+
+def test_directions_whose_weights_do_not_stay_near_together_are_walked_one_after_the_other() -> None:
+    found = titles(LAYER.format(second="x"), WEIGHTS - 1)
+    assert [title for title in found if "lstm" in title] == ["compiled: lstm", "compiled: lstm"]
+
+
+def test_a_layer_that_reads_the_one_before_is_a_region_of_its_own() -> None:
+    found = titles(LAYER.format(second="there"), 1 << 20)
+    assert [title for title in found if "lstm" in title] == ["compiled: lstm", "compiled: lstm"]
+
+
+def test_layers_that_need_each_other_by_way_of_others_stay_apart() -> None:
+    text = LAYER.format(second="k").replace("  back,", "  k = relu(there)\n  back,")
+    assert "compiled: lstm + lstm" not in titles(text, 1 << 20)

@@ -16,6 +16,7 @@ from dovetail.ir.index import ZERO, Condition, Index, constant, variable
 from dovetail.ir.interval import interval, simplify
 from dovetail.ir.nest import Alloc, Barrier, Loop, Node, Parallel, When
 from dovetail.ir.plan import Leaf, PlanNode, Tile
+from dovetail.ir.program import touch
 from dovetail.schedule.lower.holds import enter_holds, joined
 from dovetail.schedule.lower.leaf import unrolled
 from dovetail.schedule.lower.legality import holds_in, leaves
@@ -34,8 +35,9 @@ COPIES = 32
 
 
 def lower_nodes(shop: Workshop, nodes: tuple[PlanNode, ...], state: State) -> tuple[Node, ...]:
-    """Neighbours in a plan, in order; units meet between them."""
+    """Neighbours in a plan, in order; units meet between them where one needs what the other makes."""
     found: tuple[Node, ...] = ()
+    since: list[Leaf] = []  # units have met
     for node in nodes:
         if state.parallel:
             after, then = joined(shop, nodes, node, state)
@@ -43,8 +45,20 @@ def lower_nodes(shop: Workshop, nodes: tuple[PlanNode, ...], state: State) -> tu
             state = then
             continue
         nodes_here = lower_node(shop, node, state) if _has_parallel(node) else _alone(shop, node, state)
-        found = _meeting(shop, state, found, nodes_here)
+        inside = list(leaves((node,)))
+        if _need_each_other(shop, since, inside):
+            found, since = _meeting(shop, state, found, nodes_here), inside
+        else:
+            found, since = found + nodes_here, since + inside
     return share_loads(shop, found) if state.parallel and _is_bundle(shop, nodes) else found
+
+
+def _need_each_other(shop: Workshop, before: list[Leaf], after: list[Leaf]) -> bool:
+    """Whether some work touches what other work makes; instructions for tiles may need a state."""
+    if any(leaf.instruction for leaf in (*before, *after)):
+        return bool(before)
+    one, other = ([shop.statements[leaf.statement] for leaf in found] for found in (before, after))
+    return touch(one, other)
 
 
 def _is_bundle(shop: Workshop, nodes: tuple[PlanNode, ...]) -> bool:
