@@ -13,8 +13,9 @@ from dovetail.ir.plan import Plan
 from dovetail.ir.program import Program
 from dovetail.mapping.tiles import tile_fits
 from dovetail.schedule.ahead import planned_part, split_ahead
-from dovetail.schedule.collapse import collapse
+from dovetail.schedule.collapse import flat_of, flats
 from dovetail.schedule.default import default_plan
+from dovetail.schedule.estimate import fastest_flat
 from dovetail.schedule.lower.build import build_nest
 from dovetail.targets.model import Target
 
@@ -50,12 +51,12 @@ def artefacts(program: Program, plan: Plan, target: Target, kinds: Iterable[str]
 
 def planned(program: Program, target: Target, threads: int) -> Plan:
     """The default plan, also for a target whose code this machine cannot run."""
-    flat = collapse(split_ahead(program).main)
+    flat = fastest_flat(flats(split_ahead(program).main), target, threads, tile_fits)
     return default_plan(flat, target, threads, tile_fits(flat, target))
 
 
 def _made(program: Program, plan: Plan, target: Target, kinds: tuple[str, ...]) -> dict[str, bytes]:
-    nest = build_nest(collapse(program), plan, target)
+    nest = build_nest(flat_of(flats(program), plan), plan, target)
     module = lower(nest, target)
     made = {kind: _MAKERS[kind](plan, nest, module, target) for kind in kinds}
     return {kind: data.encode() if isinstance(data, str) else data for kind, data in made.items()}

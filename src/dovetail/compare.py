@@ -23,8 +23,7 @@ from dovetail.ir.expr import Apply, Expr, Literal, rebuild, walk
 from dovetail.ir.plan import Leaf, Plan, PlanNode
 from dovetail.ir.primitives import PRIMITIVES
 from dovetail.ir.program import Program, Tensor
-from dovetail.schedule.ahead import planned_part
-from dovetail.schedule.collapse import collapse
+from dovetail.schedule.ahead import flat_part
 
 Array = npt.NDArray[np.generic]
 Region = tuple[slice, ...]
@@ -118,7 +117,7 @@ def compare(
     ``planned`` is the form of the program that the plan is of, and ``relaxation`` what its rule allows. Results that
     are not exact anyway may be off by ``allowed``, too.
     """
-    flat = collapse(planned_part(planned or program, plan))
+    flat = flat_part(planned or program, plan)
     inexact = inexact_function(program) or ("" if whole else "inputs that are not whole numbers")
     rounded = max(allowed, _bound(program, sizes)) if inexact else 0.0
     bounds: dict[str, float] = {}

@@ -29,8 +29,9 @@ from dovetail.runtime.cache import Cache
 from dovetail.runtime.jit import load_object
 from dovetail.runtime.kernel import Code, Kernel
 from dovetail.schedule.ahead import planned_part, split_ahead
-from dovetail.schedule.collapse import collapse
+from dovetail.schedule.collapse import flat_of, flats
 from dovetail.schedule.default import default_plan
+from dovetail.schedule.estimate import fastest_flat
 from dovetail.schedule.lower.build import build_nest
 from dovetail.stored import Shelf, Stored
 from dovetail.targets.model import Target
@@ -80,8 +81,9 @@ class Compilation:
 
     def kernel(self, given: Plan | None) -> Kernel:
         """With the plan that is given, or kept, or the default one; with the code that is kept, or new code."""
-        flat = self.time("simplify", lambda: collapse(self.program))
-        plan = given or self.time("plan", lambda: self.shelf.plan(self.threads, lambda: self.plan(flat)))
+        ways = self.time("simplify", lambda: flats(self.program))
+        plan = given or self.time("plan", lambda: self.shelf.plan(self.threads, lambda: self.plan(ways)))
+        flat = flat_of(ways, plan)
         kept = self.time("cache", lambda: self.shelf.kernel(plan))
         if kept is not None:
             return self.loaded(flat, plan, kept)
@@ -95,7 +97,8 @@ class Compilation:
         self.time("cache", lambda: self.shelf.keep_kernel(plan, made))
         return self.certified(flat, kernel(), certificate)
 
-    def plan(self, flat: Program) -> Plan:
+    def plan(self, ways: tuple[Program, ...]) -> Plan:
+        flat = fastest_flat(ways, self.target, self.threads, tile_fits)
         return default_plan(flat, self.target, self.threads, tile_fits(flat, self.target))
 
     def code(self, nest: Nest, worker: Executor) -> Callable[[], Stored]:

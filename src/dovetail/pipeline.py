@@ -28,8 +28,6 @@ from dovetail.mapping.tiles import tile_fits
 from dovetail.runtime.cache import Cache, open_cache
 from dovetail.runtime.kernel import Kernel
 from dovetail.runtime.threads import thread_count
-from dovetail.schedule.ahead import split_ahead
-from dovetail.schedule.collapse import collapse
 from dovetail.schedule.estimate import arithmetic_cycles, estimate_cycles
 from dovetail.stored import Shelf
 from dovetail.targets.host import missing_features
@@ -256,7 +254,7 @@ def _estimate(target: Target, threads: int) -> Callable[[Program], float]:
     if target.llvm is None:
         estimates: Callable[[Program], float] = import_module("dovetail.simulated.estimate").Estimates(target)
         return estimates
-    return lambda form: estimate_cycles(form, target, threads, tile_fits(collapse(split_ahead(form).main), target))
+    return lambda form: estimate_cycles(form, target, threads, tile_fits)
 
 
 def _in_form(program: Program, kernel: Kernel, form: Algorithm) -> Kernel:

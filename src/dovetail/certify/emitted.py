@@ -29,7 +29,7 @@ from dovetail.ir.plan import Plan
 from dovetail.ir.program import Program
 from dovetail.ir.work import work
 from dovetail.runtime.kernel import Kernel
-from dovetail.schedule.collapse import collapse
+from dovetail.schedule.collapse import flat_of, flats
 
 Array = npt.NDArray[np.generic]
 Element = tuple[int, ...]
@@ -169,7 +169,7 @@ class _Run:
     def elements(self) -> Iterator[tuple[str, Element]]:
         """The last and another element of every kind of tile; where several statements write, one of each."""
         yield from written_elements(self.program, self.sizes)
-        flat = collapse(self.program)
+        flat = flat_of(flats(self.program), self.plan)
         rng = np.random.default_rng(3)
         for tensor in self.program.outputs:
             merged = flat.tensor(tensor.name)

@@ -108,8 +108,7 @@ def _planned(
     from dovetail.ir.certificate import Certificate
     from dovetail.pipeline import choose
     from dovetail.runtime.threads import thread_count
-    from dovetail.schedule.ahead import planned_part
-    from dovetail.schedule.collapse import collapse
+    from dovetail.schedule.ahead import flat_part
 
     count = threads or thread_count(None, target)
     form = choose(program, target, count, wishes, plan)
@@ -118,7 +117,7 @@ def _planned(
         say()
     own = "" if form.is_direct else form.name
     plan = plan or replace(planned(form.program, target, count), form=own)
-    flat = collapse(planned_part(form.program, plan))
+    flat = flat_part(form.program, plan)
     say(explain(flat, plan, target, count, Certificate("", "", "", ())))
     heading("plan")
     say(plan)

@@ -25,7 +25,7 @@ from dovetail.pipeline import compared, compile_chosen, program
 from dovetail.runtime.kernel import Kernel
 from dovetail.runtime.peak import Peak, vectors_of
 from dovetail.runtime.threads import thread_count
-from dovetail.schedule.collapse import collapse
+from dovetail.schedule.collapse import flat_of, flats
 from dovetail.targets.load import load_target
 from dovetail.targets.model import Target
 
@@ -161,7 +161,7 @@ def _run(example: Example, target: Target, threads: int) -> _Found:
     ours = latency(lambda: kernel(*given, out=result, sizes=example.sizes or None))
     floats = {key: array.astype(np.float32) for key, array in arrays.items()}
     theirs = latency(lambda: example.in_numpy(floats))
-    words = summary(collapse(kernel.main or source), kernel.plan, target)
+    words = summary(flat_of(flats(kernel.main or source), kernel.plan), kernel.plan, target)
     operations = work(source, example.sizes).operations
     return _Found(example, kernel, words, comparison, ours, theirs, operations)
 

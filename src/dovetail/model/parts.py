@@ -21,8 +21,6 @@ from dovetail.mapping.tiles import tile_fits
 from dovetail.runtime.arrays import Parameter
 from dovetail.runtime.cache import Cache
 from dovetail.runtime.kernel import Kernel
-from dovetail.schedule.ahead import split_ahead
-from dovetail.schedule.collapse import collapse
 from dovetail.schedule.estimate import arithmetic_cycles, estimate_cycles
 from dovetail.stored import Shelf, pack_buffer, unpack_buffer
 from dovetail.targets.model import Target
@@ -85,7 +83,7 @@ def _form(program: Program, target: Target, threads: int, store: Cache) -> Algor
         return Algorithm(program)
 
     def estimate(form: Program) -> float:
-        return estimate_cycles(form, target, threads, tile_fits(collapse(split_ahead(form).main), target))
+        return estimate_cycles(form, target, threads, tile_fits)
 
     def least(form: Program) -> float:
         return arithmetic_cycles(form, target, threads)

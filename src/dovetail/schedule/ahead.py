@@ -14,7 +14,7 @@ from math import prod
 
 from dovetail.ir.plan import Plan
 from dovetail.ir.program import Program, Role, Tensor
-from dovetail.schedule.collapse import collapse
+from dovetail.schedule.collapse import flat_of, flats
 
 GROWTH = 8
 """How much larger than its constants a result may be: one that is merely spread out is better made when it is used."""
@@ -45,8 +45,13 @@ def split_ahead(program: Program) -> Split:
 def planned_part(program: Program, plan: Plan) -> Program:
     """The part of ``program`` that ``plan`` runs: all of it, or what is left for each call."""
     count = len(tuple(plan.leaves()))
-    whole = count == len(program.statements) or count == len(collapse(program).statements)
+    whole = count in {len(p.statements) for p in (program, *flats(program))}
     return program if whole else split_ahead(program).main
+
+
+def flat_part(program: Program, plan: Plan) -> Program:
+    """What ``plan`` runs of ``program``, collapsed in the way that the plan is of."""
+    return flat_of(flats(planned_part(program, plan)), plan)
 
 
 def _early(program: Program) -> set[int]:

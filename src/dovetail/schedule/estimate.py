@@ -6,28 +6,49 @@ all bytes they move, everything else by its vectors and lines; what depends on c
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from dovetail.ir.fit import Fit
 from dovetail.ir.program import Program
 from dovetail.schedule.ahead import split_ahead
-from dovetail.schedule.collapse import collapse
+from dovetail.schedule.collapse import flats
 from dovetail.schedule.default import estimated_cycles
 from dovetail.schedule.facts import facts_of
-from dovetail.schedule.machine import machine_of
+from dovetail.schedule.machine import Machine, machine_of
 from dovetail.targets.model import Target
 
+TileFits = Callable[[Program, Target], tuple[Fit, ...]]
+"""How instructions that do whole tiles fit a program that is collapsed."""
 
-def estimate_cycles(program: Program, target: Target, threads: int, tile_fits: tuple[Fit, ...] = ()) -> float:
+
+def no_fits(flat: Program, target: Target) -> tuple[Fit, ...]:
+    """For targets without such instructions."""
+    return ()
+
+
+def estimate_cycles(program: Program, target: Target, threads: int, tile_fits: TileFits = no_fits) -> float:
     """Cycles of one call of ``program`` on ``threads`` units of ``target``, which must be a processor."""
-    return estimated_cycles(collapse(split_ahead(program).main), target, threads, tile_fits)
+    ways = flats(split_ahead(program).main)
+    return min(estimated_cycles(flat, target, threads, tile_fits(flat, target)) for flat in ways)
+
+
+def fastest_flat(ways: tuple[Program, ...], target: Target, threads: int, tile_fits: TileFits = no_fits) -> Program:
+    """Of the ways to collapse a program the one that is estimated to be the fastest."""
+    if len(ways) == 1:
+        return ways[0]
+    return min(ways, key=lambda flat: estimated_cycles(flat, target, threads, tile_fits(flat, target)))
 
 
 def arithmetic_cycles(program: Program, target: Target, threads: int) -> float:
     """Cycles of its arithmetic alone, in whole vectors on all units: what no plan goes below."""
-    flat = collapse(split_ahead(program).main)
     machine = machine_of(target)
+    return min(_arithmetic(flat, machine) for flat in flats(split_ahead(program).main)) / threads
+
+
+def _arithmetic(flat: Program, machine: Machine) -> float:
     total = 0.0
     for number in range(len(flat.statements)):
         facts = facts_of(flat, number)
         width = machine.lane_counts(facts)[0]
         total += facts.points / width * machine.operation_cycles(facts, width)
-    return total / threads
+    return total
