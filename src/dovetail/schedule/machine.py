@@ -174,6 +174,14 @@ class Machine:
     def broadcast_cycles(self, dtype: str, width: int) -> float:
         return self.cycles("broadcast", "memory", dtype, width) or self.load_cycles(dtype, width)
 
+    def rows_cycles(self, dtype: str, width: int, rows: int) -> float:
+        """Storing vectors whose lanes are rows of memory, and that are neighbours there."""
+        total = 0.0
+        for count in self.instructions.row_parts(dtype, width, rows):
+            together = self.cycles("store_rows", dtype, width, count) if count > 1 else None
+            total += width * self.scatter_cycles if together is None else together
+        return total
+
     def latency(self, facts: Facts, width: int) -> float:
         """Cycles before an accumulator can be used again."""
         statement = facts.statement

@@ -15,7 +15,7 @@ from dovetail.ir.program import Role
 from dovetail.schedule.facts import Facts, Use
 from dovetail.schedule.inner import inner_order, met_by_guard, unrolled_loop
 from dovetail.schedule.machine import Machine
-from dovetail.schedule.tiling import Tiling, pack_cycles, tiling_cycles
+from dovetail.schedule.tiling import Tiling, across_cycles, pack_cycles, tiling_cycles
 from dovetail.schedule.traffic import TiledAccess, TiledLoop, traffic
 
 OuterTile = tuple[str, int, bool]
@@ -183,7 +183,9 @@ def _costed(
     dtype, width = facts.out.dtype, tiling.width
     again = (machine.load_cycles(dtype, width) + machine.store_cycles(dtype, width)) / width
     if facts.out.stride(tiling.lanes) != 1:
-        again = 2 * machine.scatter_cycles
+        loops = tiling.lanes, tiling.across
+        stored = across_cycles(facts, machine, loops, width, tiling.vectors, tiling.rows)
+        again = machine.scatter_cycles + stored / (tiling.rows * tiling.span)
     again += (machine.tile_cycles + machine.enter_cycles) / (tiling.rows * tiling.span)
     fetched = _is_fetched(facts, tiling, machine, outer)
     lines = _output_cycles(facts, tiling, machine, outer) * (machine.fetched_lines if fetched else 1.0)

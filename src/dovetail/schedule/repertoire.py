@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dovetail.ir.expr import Apply, Bitcast, Cast, Expr, Position, Read
+from dovetail.ir.expr import Apply, Bitcast, Cast, Expr, Literal, Position, Read
 from dovetail.ir.index import Access, variable
 from dovetail.ir.program import Combine, Statement
 from dovetail.targets.model import Instruction, MemoryKind, Target
 
 Key = tuple[str | int | bool, ...]
+MOST_ROWS = 8
+"""Registers that one instruction may store."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,7 @@ class Repertoire:
         self.built: set[tuple[frozenset[str], frozenset[str]]] = set()
         self.asked: dict[Key, Entry | None] = {}
         self.counted: dict[str, tuple[int, ...]] = {}
+        self.rows: dict[tuple[str, int], tuple[int, ...]] = {}
 
     def find(self, *key: str | int | bool) -> Entry | None:
         if key not in self.asked:
@@ -50,6 +53,21 @@ class Repertoire:
             found = {int(k[2]) for k in self.entries if k[0] == "load" and k[1] == dtype}
             self.counted[dtype] = tuple(sorted(found, reverse=True))
         return self.counted[dtype]
+
+    def rows_at_once(self, dtype: str, lanes: int) -> tuple[int, ...]:
+        """How many registers whose lanes are rows of memory are stored together, most first; the last is one."""
+        if (dtype, lanes) not in self.rows:
+            several = (n for n in range(MOST_ROWS, 1, -1) if self.find("store_rows", dtype, lanes, n) is not None)
+            self.rows[dtype, lanes] = (*several, 1)
+        return self.rows[dtype, lanes]
+
+    def row_parts(self, dtype: str, lanes: int, rows: int) -> tuple[int, ...]:
+        """So many of them as the parts that are stored together."""
+        parts: list[int] = []
+        for count in self.rows_at_once(dtype, lanes):
+            parts += [count] * (rows // count)
+            rows %= count
+        return tuple(parts)
 
     def _build(self, functions: frozenset[str], dtypes: frozenset[str]) -> None:
         if (functions, dtypes) in self.built:
@@ -72,7 +90,7 @@ def _needed(key: Key) -> tuple[frozenset[str], frozenset[str]]:
         return frozenset({rest[1], *_JOINS}), frozenset(rest[2:])
     if kind == "reduce":
         return frozenset(_JOINS), frozenset(rest[1:])
-    if kind == "keep":
+    if kind in ("keep", "store_rows"):
         return frozenset({"select", "lt"}), frozenset(rest)
     return frozenset(), frozenset(rest) - {"memory", "registers"}
 
@@ -102,10 +120,13 @@ def classify(instruction: Instruction, target: Target) -> tuple[Key, Entry] | No
     ("reduce", op, dtype, lanes)                        acc op= v[l]
     ("keep", dtype, lanes)                              select(l < n, a[l], b[l])
     ("count", dtype, lanes)                             l
+    ("store_rows", dtype, lanes, rows)                  registers whose lanes are rows of memory, side by side there
     """
     statement = instruction.program.statements[0]
-    if len(instruction.program.statements) != 1 or len(statement.loops) > 1 or statement.where:
+    if len(instruction.program.statements) != 1 or len(statement.loops) > 2 or statement.where:
         return None
+    if len(statement.loops) == 2:
+        return _store_rows(instruction, target, statement)
     lane = statement.loops[0].name if statement.loops else ""
     param = ""
     lanes = 1
@@ -218,6 +239,47 @@ class _Shape:
         param = self.instruction.program.sizes[0].name
         entry = self.entry(names)
         return ("keep", dtype, self.lanes), Entry(entry.instruction, entry.sources, param)
+
+
+def _store_rows(instruction: Instruction, target: Target, statement: Statement) -> tuple[Key, Entry] | None:
+    """for r<R, l<L: m[l, r] = select(r < 1, a[l], select(r < 2, b[l], ...))"""
+    row, lane = statement.loops
+    out, value = statement.out, statement.value
+    if statement.combine is not Combine.SET or out.indices != (variable(lane.name), variable(row.name)):
+        return None
+    memory = instruction.operand(out.tensor)
+    held = target.memory(memory.memory).kind is not MemoryKind.REGISTERS
+    if not held or len(memory.strides) != 2 or not isinstance(memory.strides[0], str) or memory.strides[1] != 1:
+        return None
+    names: list[str] = []
+    while (
+        isinstance(value, Apply) and value.function == "select" and _is_below(value.args[0], row.name, len(names) + 1)
+    ):
+        names += _lane_operand(value.args[1], lane.name)
+        value = value.args[2]
+    names += _lane_operand(value, lane.name)
+    numbers = [loop.extent.const for loop in (row, lane) if loop.extent.is_constant]
+    if len(numbers) != 2 or len(set(names)) != numbers[0] or len(instruction.operands) != numbers[0] + 1:
+        return None
+    sources = tuple("out" if o is memory else str(names.index(o.name)) for o in instruction.operands)
+    return ("store_rows", memory.dtype.name, numbers[1], numbers[0]), Entry(
+        instruction, sources, stride=memory.strides[0]
+    )
+
+
+def _lane_operand(value: Expr, lane: str) -> list[str]:
+    """The register that ``value`` reads lane by lane."""
+    plain = isinstance(value, Read) and value.access.indices == (variable(lane),)
+    return [value.access.tensor] if plain and isinstance(value, Read) else []
+
+
+def _is_below(condition: Expr, loop: str, bound: int) -> bool:
+    """``loop < bound``"""
+    if not (isinstance(condition, Apply) and condition.function == "lt"):
+        return False
+    left, right = condition.args
+    number = right.value if isinstance(right, Literal) else right.index.const if isinstance(right, Position) else None
+    return isinstance(left, Position) and left.index == variable(loop) and number == bound
 
 
 def _is_lane_count(condition: Expr, lane: str) -> bool:

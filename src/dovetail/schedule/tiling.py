@@ -216,6 +216,7 @@ class _Block:
 
     rates: _Rates
     lanes: str
+    across: str
     reduced: bool
     """The lanes are summed up."""
     lane_extent: int
@@ -246,6 +247,7 @@ def _block(facts: Facts, machine: Machine, rates: _Rates, lanes: str, across: st
     return _Block(
         rates,
         lanes,
+        across,
         lanes in facts.reduced,
         facts.extents.get(lanes, 1),
         facts.extents.get(across, 1),
@@ -269,7 +271,7 @@ def _cycles(facts: Facts, machine: Machine, block: _Block, vectors: int, rows: i
             if block.reduced:
                 total += count * depth * step
             else:
-                total += count * (depth * step + _edges(facts, machine, block.rates, block.lanes, vecs, r))
+                total += count * (depth * step + _edges(facts, machine, block, vecs, r))
                 total += count * block.rounds * machine.enter_cycles
     if block.reduced:
         tiles = block.outer * ceil(block.row_extent / rows)
@@ -301,11 +303,23 @@ def _step(machine: Machine, block: _Block, vectors: int, rows: int) -> float:
     )
 
 
-def _edges(facts: Facts, machine: Machine, rates: _Rates, lanes: str, vectors: int, rows: int) -> float:
-    """Start and end of a tile: accumulators set and stored; a store across memory costs one per element."""
-    along = facts.out.stride(lanes) == 1 or not lanes
-    each = rates.store if along else rates.width * machine.scatter_cycles
-    return rows * vectors * (each + 0.5) + machine.tile_cycles
+def _edges(facts: Facts, machine: Machine, block: _Block, vectors: int, rows: int) -> float:
+    """Start and end of a tile: accumulators set and stored."""
+    along = facts.out.stride(block.lanes) == 1 or not block.lanes
+    stored = rows * vectors * block.rates.store
+    if not along:
+        stored = across_cycles(facts, machine, (block.lanes, block.across), block.rates.width, vectors, rows)
+    return stored + 0.5 * rows * vectors + machine.tile_cycles
+
+
+def across_cycles(facts: Facts, machine: Machine, loops: tuple[str, str], width: int, vectors: int, rows: int) -> float:
+    """Storing a tile whose lanes are rows of memory, ``loops`` being those of the lanes and of what is across them:
+    neighbours together, unless so many rows drive each other out of the innermost cache; else each element."""
+    lanes, across = loops
+    apart = abs(facts.out.stride(lanes) or 0) * facts.out.bytes
+    if across and facts.out.stride(across) == 1 and 2 * width * vectors <= machine.ways(apart):
+        return vectors * machine.rows_cycles(facts.out.dtype, width, rows)
+    return rows * vectors * width * machine.scatter_cycles
 
 
 def pack_cycles(facts: Facts, number: int, loop: str, machine: Machine) -> float:

@@ -14,6 +14,11 @@
                    Values: numbers, hex, inf, nan; of T and U also low, high and bits-1
     {each lane} .. {end}   once per lane, with {l} and {next} = l + 1
     {each half} .. {end}   for h = L/2, L/4, .. 1, with {h}, {2h}, {hv}, {2hv}, {low}, {high}: shuffle masks of halves
+    {each four} .. {end}   for lanes 0 to 3, 4 to 7, ..: their numbers {l0} {l1} {l2} {l3}, and shuffle masks: {four} of
+                           them all, {left} and {right} of the first and the last two
+    {zip1 low} {zip1 high} {zip2 low} {zip2 high}
+                           shuffle masks of two registers: in each four lanes the lower (higher) half of both, by one
+                           element (by two elements) in turn
     {{ }}          braces
 
 A bool is an i8 holding 0 or 1, in registers as in memory; f16 and bf16 are i16 and f8e4m3fn is i8, since LLVM's own
@@ -24,7 +29,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from dovetail.base.dtypes import DTYPES, DType, Kind
@@ -97,6 +102,8 @@ class Scope(dict[str, str]):
             if len(columns) != 3:
                 raise KeyError(key)
             value = columns[self.column]
+        elif key in _ZIPS and self.lanes % 4 == 0:
+            value = shuffle_mask(_zipped(self.lanes, *_ZIPS[key]))
         elif key[1:2] == ":" and key[0] in _CONSTANT_TYPE and _CONSTANT_TYPE[key[0]] in self:
             value = self._constant(key[0], key[2:].strip())
         else:
@@ -141,7 +148,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Text to repeat for every ``lane`` or ``half``."""
+    """Text to repeat for every ``lane``, ``half`` or ``four`` lanes."""
 
     over: str
     body: Template
@@ -157,12 +164,12 @@ def compile_template(text: str) -> Template:
         key = match.group(1)
         if key is None:
             stack[-1][1].append(match.group()[0])
-        elif key in ("each lane", "each half"):
+        elif key.removeprefix("each ") in _BLOCKS and key.startswith("each "):
             stack.append((key.removeprefix("each "), []))
         elif key == "end":
             over, parts = stack.pop()
             if not stack:
-                raise ValueError("{end} without {each lane} or {each half}")
+                raise ValueError("{end} without {each lane}, {each half} or {each four}")
             stack[-1][1].append(Block(over, Template(tuple(parts))))
         else:
             stack[-1][1].append(Key(key))
@@ -176,7 +183,7 @@ def _render(part: str | Key | Block, scope: Scope) -> str:
     if isinstance(part, Key):
         return scope[part.name]
     assert isinstance(part, Block)
-    rows = _lanes(scope) if part.over == "lane" else _halves(scope)
+    rows = _BLOCKS[part.over](scope)
     inner = _copy(scope)
     texts = []
     for row in rows:
@@ -193,16 +200,43 @@ def _halves(scope: Scope) -> list[dict[str, str]]:
     rows = []
     half = scope.lanes // 2
     while half:
-        masks = {
-            name: f"<{half} x i32> <{', '.join(f'i32 {lane}' for lane in range(start, start + half))}>"
-            for name, start in (("low", 0), ("high", half))
-        }
+        masks = {name: shuffle_mask(range(start, start + half)) for name, start in (("low", 0), ("high", half))}
         element = scope["t"]
         types = {"hv": f"<{half} x {element}>", "2hv": f"<{2 * half} x {element}>"}
         suffix = {"hs": f"v{half}{_SUFFIX.get(element, element)}"}
         rows.append({"h": str(half), "2h": str(2 * half), **masks, **types, **suffix})
         half //= 2
     return rows
+
+
+def _fours(scope: Scope) -> list[dict[str, str]]:
+    rows = []
+    for lane in range(0, scope.lanes, 4):
+        numbers = {f"l{n}": str(lane + n) for n in range(4)}
+        parts = (("four", lane, 4), ("left", lane, 2), ("right", lane + 2, 2))
+        rows.append({**numbers, **{name: shuffle_mask(range(at, at + count)) for name, at, count in parts}})
+    return rows
+
+
+_BLOCKS: dict[str, Callable[[Scope], list[dict[str, str]]]] = {"lane": _lanes, "half": _halves, "four": _fours}
+_ZIPS = {"zip1 low": (1, 0), "zip1 high": (1, 2), "zip2 low": (2, 0), "zip2 high": (2, 2)}
+"""How many elements at a time, and the first lane of four."""
+
+
+def shuffle_mask(lanes: Iterable[int]) -> str:
+    """A mask of LLVM's ``shufflevector``."""
+    numbers = [f"i32 {lane}" for lane in lanes]
+    return f"<{len(numbers)} x i32> <{', '.join(numbers)}>"
+
+
+def _zipped(lanes: int, by: int, first: int) -> list[int]:
+    return [
+        four + at + n + register * lanes
+        for four in range(0, lanes, 4)
+        for at in range(first, first + 2, by)
+        for register in range(2)
+        for n in range(by)
+    ]
 
 
 def _copy(scope: Scope) -> Scope:
@@ -218,4 +252,5 @@ def _suffix(element: str, lanes: int) -> str:
 
 def known_placeholders(scope: Scope) -> list[str]:
     """Names for "did you mean"."""
-    return sorted({*scope, "l", "next", "h", "2h", "hv", "2hv", "hs", "low", "high"} - set(DTYPES))
+    inside = "l next h 2h hv 2hv hs low high l0 l1 l2 l3 four left right"
+    return sorted({*scope, *_ZIPS, *inside.split()} - set(DTYPES))

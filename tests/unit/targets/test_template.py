@@ -31,6 +31,13 @@ def fill(text: str, dtypes: str, lanes: int) -> str:
         ("{each lane}%{l}>%{next} {end}", "i32", 3, "%0>%1 %1>%2 %2>%3 "),
         ("{each half}{h} {2h} {hv} {high};{end}", "i32", 4,
          "2 4 <2 x i32> <2 x i32> <i32 2, i32 3>;1 2 <1 x i32> <1 x i32> <i32 1>;"),
+        ("{each four}{l0}-{l3} {four} {right};{end}", "f32", 8,
+         "0-3 <4 x i32> <i32 0, i32 1, i32 2, i32 3> <2 x i32> <i32 2, i32 3>;"
+         "4-7 <4 x i32> <i32 4, i32 5, i32 6, i32 7> <2 x i32> <i32 6, i32 7>;"),
+        ("{zip1 low}", "f32", 4, "<4 x i32> <i32 0, i32 4, i32 1, i32 5>"),
+        ("{zip1 high}", "f32", 4, "<4 x i32> <i32 2, i32 6, i32 3, i32 7>"),
+        ("{zip2 low}", "f32", 8, "<8 x i32> <i32 0, i32 1, i32 8, i32 9, i32 4, i32 5, i32 12, i32 13>"),
+        ("{zip2 high}", "f32", 4, "<4 x i32> <i32 2, i32 3, i32 6, i32 7>"),
     ],
 )  # fmt: skip
 def test_a_placeholder_stands_for_its_text(text: str, dtypes: str, lanes: int, filled: str) -> None:
@@ -41,6 +48,11 @@ def test_a_placeholder_stands_for_its_text(text: str, dtypes: str, lanes: int, f
 def test_a_placeholder_without_a_meaning_is_named(text: str) -> None:
     with pytest.raises(KeyError):
         fill(text, "f32", 4)
+
+
+def test_registers_of_no_whole_fours_have_no_shuffles_of_fours() -> None:
+    with pytest.raises(KeyError):
+        fill("{zip1 low}", "f64", 2)
 
 
 @pytest.mark.parametrize("text", ["{each lane}", "{end}", "{T:one}"])

@@ -27,6 +27,7 @@ from dovetail.ir.plan import Leaf
 from dovetail.ir.primitives import PRIMITIVES
 from dovetail.ir.program import Combine, Statement
 from dovetail.schedule.lanes import COUNTED, moved_type
+from dovetail.schedule.lower.across import Neighbours
 from dovetail.schedule.lower.fetches import fetches
 from dovetail.schedule.lower.point import Here, open_conditions
 from dovetail.schedule.lower.rows import row_fetches
@@ -102,6 +103,7 @@ class _Builder:
         self.live: tuple[Index, ...] = ()
         self.own = moved_type(self.statement, shop.dtypes)
         self.out_has_lanes = self.wide > 1 and leaf.lanes in self.statement.out.names()
+        self.beside = Neighbours(shop.instructions, self.out_dtype, self.wide)
 
     def build(self, offsets: list[tuple[int, ...]]) -> tuple[Node, ...]:
         for point in offsets:
@@ -112,6 +114,7 @@ class _Builder:
             if lanes is not None and self.wide > 1:
                 self.live = self.live_lanes(lanes, self.here.offsets.get(self.leaf.lanes, 0))
             self.point()
+        self.nodes += self.beside.written()
         buffers = [
             Buffer(name, self.shop.registers, DTYPES[dtype], (constant(count),), lanes)
             for (dtype, lanes), (name, count) in self.buffers.items()
@@ -407,7 +410,23 @@ class _Builder:
             self.call(entry.instruction.name, entry.sources, place, [value])
             return
         live = () if self.leaf.statement in self.shop.padded_copies else self.live
-        self.vector_move("store", self.out_dtype, value, stride, live, place)
+        if live or stride in (None, ONE_APART) or self.reads_elsewhere(access.tensor):
+            self.vector_move("store", self.out_dtype, value, stride, live, place)
+            return
+        assert stride is not None
+        if self.beside.is_full or not (self.beside.follows(place, stride) and self.ends_evenly(place)):
+            self.nodes += self.beside.written()
+        self.beside.add(place, value, stride)
+
+    def ends_evenly(self, place: Place) -> bool:
+        """The last dimension's neighbours lie side by side."""
+        strides = self.shop.strides[place.buffer]
+        return bool(strides) and strides[-1] == ONE_APART
+
+    def reads_elsewhere(self, tensor: str) -> bool:
+        """Whether what is written may be read, as another element, by a point that comes later."""
+        out = self.statement.out
+        return any(read.tensor == tensor and read != out for read in self.statement.reads())
 
     def vector_move(
         self, kind: str, dtype: DType, source: Operand, stride: Index | None, live: tuple[Index, ...], out: Cell | Place
