@@ -65,6 +65,8 @@ class Machine:
     sustained_seen: float = 0.85
     pages: int = 56
     """Pages whose addresses are remembered close by."""
+    far_pages: int = 1000
+    """Pages whose addresses are remembered further out."""
     waiting: float = 0.4
     """How much of the shorter of computing and bringing data from main memory does not hide behind the longer."""
     shared_line_cycles: float = 150.0
@@ -76,12 +78,17 @@ class Machine:
     uneven: float = 0.5
     """By how much of a part one unit is behind another when they meet: others use the machine too."""
     uneven_seen: float = 0.3
+    gone_cycles: float = 7.0
+    """A step along memory whose lines share so few sets that even the second cache has lost them before the next sweep,
+    though they are asked for ahead."""
     set_cycles: float = 0.7
     """Reading one of several rows that fall into the same sets of a cache."""
     row_cycles: float = 0.01
     """Reading one of several rows side by side, each a stretch of memory of its own, rather than one."""
     page_cycles: float = 4.0
     """Reading from another page than the step before."""
+    asked_page_cycles: float = 0.7
+    """The same where code asks ahead, and of more pages than are remembered further out."""
     scattered_lines: float = 2.0
     """How much dearer lines are that do not follow each other in memory."""
     fetch_vectors: int = 400
@@ -137,22 +144,28 @@ class Machine:
         )
 
     def ways(self, stride_bytes: int, level: int = 0) -> float:
-        """How many lines this far apart a cache holds at once; the sets of the innermost one span one page."""
+        """How many lines this far apart a cache holds at once; the sets of the innermost one span one page, those of
+        others a power of two."""
         size = self.caches[level] if level < len(self.caches) else 32768 << 4 * level
         associativity = max(1, (self.caches[0] if self.caches else 32768) // self.page_bytes)
-        span = size // associativity
+        span = 1 << (size // associativity).bit_length() - 1
+        associativity = size // span
         return span // max(gcd(stride_bytes, span), self.line_bytes) * associativity
 
     def asks(self, stride_bytes: int) -> bool:
         """Whether code asks ahead for what it reads at steps this far apart."""
         return self.ahead_cycles > 0 and stride_bytes >= self.line_bytes
 
+    def loses(self, stride_bytes: int, steps: int) -> bool:
+        """Whether the second cache keeps fewer of the lines that code asks for than a sweep of ``steps`` takes."""
+        return self.asks(stride_bytes) and steps > self.ways(stride_bytes, 1)
+
     def paging_cycles(self, stride_bytes: int, steps: int) -> float:
-        """What a step costs more when a sweep of ``steps`` touches more pages than are remembered, and nobody asks for
-        their lines ahead of time."""
-        if self.asks(stride_bytes):
-            return 0.0
+        """What a step costs more when a sweep of ``steps`` touches more pages than are remembered; little where code
+        asks for its lines ahead of time."""
         pages = stride_bytes * steps / self.page_bytes
+        if self.asks(stride_bytes):
+            return self.asked_page_cycles * min(1.0, stride_bytes / self.page_bytes) if pages > self.far_pages else 0.0
         return self.page_cycles * min(1.0, stride_bytes / self.page_bytes) if pages > self.pages else 0.0
 
     def lane_counts(self, facts: Facts) -> tuple[int, ...]:

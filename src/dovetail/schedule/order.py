@@ -354,7 +354,8 @@ def direct_cycles(
 ) -> float:
     """What reading a tensor as it lies costs more than reading it side by side, in all.
 
-    Vectors that straddle lines, a new page each step, and rows that fall into the same cache set.
+    Vectors that straddle lines, a new page each step, rows that fall into the same cache set, and lines that are gone
+    when they are read again, by the next sweep or by the neighbour that has the rest of them.
     """
     use = facts.reads[number]
     if not loop or not use.stride(loop) or not inner:
@@ -362,6 +363,9 @@ def direct_cycles(
     steps = prod(facts.extents.values()) / (tiling.width * tiling.vectors * max(1, tiling.rows))
     stride = abs(use.stride(inner[-1]) or 0) * use.bytes
     rows = abs(use.stride(loop) or 0) * use.bytes
+    reach = rows * (tiling.span if loop == tiling.lanes else tiling.rows)
+    again = _is_swept_again(facts, use, outer) or reach % machine.line_bytes > 0
+    gone = machine.gone_cycles if again and machine.loses(stride, facts.extents[inner[-1]]) else 0.0
     if loop == tiling.lanes:
         if stride in (0, use.bytes):
             return 0.0
@@ -370,12 +374,18 @@ def direct_cycles(
         asked = tiling.span * use.bytes / machine.line_bytes * machine.ask_cycles if machine.asks(stride) else 0.0
         page = machine.paging_cycles(stride, depth) + asked
         conflict = 3.0 if depth > machine.ways(stride) / 2 and not machine.asks(stride) else 0.0
-        return steps * (straddle + page + conflict)
+        return steps * (straddle + page + conflict + gone)
     page = machine.paging_cycles(stride, facts.extents[inner[-1]])
     crossing = tiling.rows > machine.ways(rows) or _swept(facts, use, loop, outer) > machine.ways(rows, 1)
     apart = machine.row_cycles if rows > use.bytes else 0.0
     conflict = machine.set_cycles if rows and crossing else apart
-    return steps * (page + tiling.rows * conflict)
+    return steps * (page + gone + tiling.rows * conflict)
+
+
+def _is_swept_again(facts: Facts, use: Use, outer: tuple[OuterTile, ...]) -> bool:
+    """Whether a tile's part of a read is passed over more than once."""
+    trips = _trips(facts, outer)
+    return any(count > 1 and not use.stride(loop) for (loop, _, _), count in zip(outer, trips, strict=True))
 
 
 def _swept(facts: Facts, use: Use, loop: str, outer: tuple[OuterTile, ...]) -> int:

@@ -82,3 +82,36 @@ def test_a_statement_that_looks_at_its_loops_counts_along_even_lanes(name: str, 
     plan = default_plan(flat, target, 2)
     assert [leaf.width for leaf in plan.leaves()] == [width]
     assert build_nest(flat, plan, target).body
+
+
+def held(m: int, n: int, k: int, target: str) -> set[str]:
+    """Tensors that the plan of a product lays out anew."""
+    flat = collapse(program(product(m, n, k)))
+    nodes, found = list(default_plan(flat, load_target(target), 2).body), set[str]()
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, Tile):
+            nodes += node.body
+            found |= {hold.tensor for hold in node.holds if hold.digits}
+    return found
+
+
+@pytest.mark.parametrize("target", ["x86-64-v4", "znver5"])
+def test_rows_that_even_the_second_cache_loses_before_the_next_sweep_are_laid_out(target: str) -> None:
+    assert "b" in held(128, 1024, 1024, target)  # rows 4 KiB apart: a sweep of 1,024 steps has room for 256
+    assert "b" in held(64, 2048, 2048, target)
+
+
+@pytest.mark.parametrize(("target", "ways"), [("x86-64-v3", 128), ("x86-64-v4", 256), ("znver5", 256)])
+def test_caches_hold_as_many_lines_of_one_set_apart_as_their_bytes_say(target: str, ways: int) -> None:
+    machine = machine_of(load_target(target))
+    assert machine.ways(4096, 1) == ways == machine.caches[1] // 4096
+    assert machine.ways(4096) == machine.caches[0] // 4096
+    assert not machine.loses(4096, ways) and machine.loses(4096, ways + 1) == bool(machine.ahead_cycles)
+    assert not machine.loses(4096 + 64, 2 * ways)
+
+
+def test_code_that_asks_ahead_pays_for_pages_only_beyond_those_remembered_further_out() -> None:
+    machine = machine_of(load_target("znver5"))
+    assert machine.paging_cycles(4096, machine.far_pages) == 0.0 < machine.paging_cycles(4096, machine.far_pages + 1)
+    assert machine.paging_cycles(784, 1024) == 0.0
