@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dovetail.base.errors import PlanError
+from dovetail.ir.nest import When, walk
 from dovetail.ir.plan import Case, Hold, Leaf, Plan, Tile, plan_from_json
 from dovetail.pipeline import compile, program
 from dovetail.schedule.default import default_plan
@@ -57,3 +58,15 @@ def test_a_case_outside_the_range_of_its_size_is_refused() -> None:
     wrong = replace(plan, cases=(Case("m", 300, replace(plan, cases=())),))
     with pytest.raises(PlanError, match="no part of that size's range"):
         build_nest(given, wrong, target)
+
+
+@pytest.mark.parametrize("rows", [7, 9, 14])
+def test_rows_left_over_are_one_piece_for_each_number_of_them(rows: int) -> None:
+    flat, machine = program(TEXT.replace("1..300", "1..3000")), load_target("x86-64-v4")
+    sums = Tile("k1", ((0, "k"),), 1, (Leaf(0, "j", 16),))
+    inner = Tile("j1", ((0, "j"),), 16, (sums,), holds=(Hold("c", "registers"),))
+    nest = build_nest(flat, Plan((Tile("i1", ((0, "i"),), rows, (inner,)),)), machine)
+    asked = [node.conditions for node in walk(nest.body) if isinstance(node, When)]
+    pieces = [several for several in asked if all(c.index.names() == {"m"} for c in several)]
+    assert len(pieces) == rows - 1
+    assert all(len(several) == 2 for several in pieces)  # at least so many, and at most

@@ -30,6 +30,8 @@ UNROLL = 64
 """Most points a leaf spreads out; more become loops."""
 PEEL = 8
 """Most tiles taken out of a loop because of a guard."""
+PIECES = 16
+"""Most pieces made of an edge whose size is known at run time, one for each size: the rows of any register tile."""
 COPIES = 32
 """Most copies of a leaf made to resolve guards; beyond, guards are asked at run time."""
 
@@ -229,7 +231,7 @@ def _dynamic_edge(shop: Workshop, tile: Tile, state: State, whole: Index, extent
         return (When((Condition(rest - 1),), edge),) if edge else ()
     if _lanes_only(tile):
         return _masked_edge(shop, tile, state, start, rest)
-    if tile.step <= PEEL and not any(set(t.loops) & set(tile.loops) for t in _tiles(tile.body)):
+    if tile.step <= PIECES and not any(set(t.loops) & set(tile.loops) for t in _tiles(tile.body)):
         return _edge_by_size(shop, tile, state, start, rest)
     found: tuple[Node, ...] = ()
     size = 1 << (tile.step - 1).bit_length() >> 1
