@@ -248,8 +248,8 @@ def _store_rows(instruction: Instruction, target: Target, statement: Statement) 
     if statement.combine is not Combine.SET or out.indices != (variable(lane.name), variable(row.name)):
         return None
     memory = instruction.operand(out.tensor)
-    held = target.memory(memory.memory).kind is not MemoryKind.REGISTERS
-    if not held or len(memory.strides) != 2 or not isinstance(memory.strides[0], str) or memory.strides[1] != 1:
+    in_memory = target.memory(memory.memory).kind is not MemoryKind.REGISTERS
+    if not in_memory or len(memory.strides) != 2 or not isinstance(memory.strides[0], str) or memory.strides[1] != 1:
         return None
     names: list[str] = []
     while (
