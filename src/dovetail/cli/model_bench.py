@@ -90,7 +90,8 @@ def _written(feeds: Mapping[str, HostValue], file: Path) -> Path:
     import numpy as np
 
     arrays = {name: array for name, array in feeds.items() if isinstance(array, np.ndarray)}
-    np.savez(file, allow_pickle=False, **arrays)
+    numbered = {f"input{number}": array for number, array in enumerate(arrays.values())}  # a name may be any text
+    np.savez(file, allow_pickle=False, names=np.array(list(arrays), np.str_), **numbered)
     return file
 
 

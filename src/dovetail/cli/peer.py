@@ -67,7 +67,7 @@ SYSTEMS: Mapping[str, Callable[[str, int, Feeds], Call]] = {
 
 def main(system: str, path: str, threads: str, inputs: str) -> None:
     with np.load(inputs, allow_pickle=False) as kept:
-        feeds = {name: kept[name] for name in kept.files}
+        feeds = {name: kept[f"input{number}"] for number, name in enumerate(kept["names"].tolist())}
     call = SYSTEMS[system](path, int(threads), feeds)
     call()
     print("ready", flush=True)
