@@ -13,9 +13,9 @@ from dovetail.ir.plan import Plan
 from dovetail.ir.program import Program
 from dovetail.mapping.tiles import tile_fits
 from dovetail.schedule.ahead import planned_part, split_ahead
-from dovetail.schedule.collapse import flat_of, flats
 from dovetail.schedule.default import default_plan
 from dovetail.schedule.estimate import fastest_flat
+from dovetail.schedule.flats import flat_of, flats
 from dovetail.schedule.lower.build import build_nest
 from dovetail.targets.model import Target
 

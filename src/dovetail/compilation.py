@@ -29,9 +29,9 @@ from dovetail.runtime.cache import Cache
 from dovetail.runtime.jit import load_object
 from dovetail.runtime.kernel import Code, Kernel
 from dovetail.schedule.ahead import planned_part, split_ahead
-from dovetail.schedule.collapse import flat_of, flats
 from dovetail.schedule.default import default_plan
 from dovetail.schedule.estimate import fastest_flat
+from dovetail.schedule.flats import flat_of, flats
 from dovetail.schedule.lower.build import build_nest
 from dovetail.stored import Shelf, Stored
 from dovetail.targets.model import Target

@@ -29,7 +29,7 @@ from dovetail.ir.plan import Plan
 from dovetail.ir.program import Program
 from dovetail.ir.work import work
 from dovetail.runtime.kernel import Kernel
-from dovetail.schedule.collapse import flat_of, flats
+from dovetail.schedule.flats import flat_of, flats
 
 Array = npt.NDArray[np.generic]
 Element = tuple[int, ...]

@@ -25,7 +25,7 @@ from dovetail.pipeline import compared, compile_chosen, program
 from dovetail.runtime.kernel import Kernel
 from dovetail.runtime.peak import Peak, vectors_of
 from dovetail.runtime.threads import thread_count
-from dovetail.schedule.collapse import flat_of, flats
+from dovetail.schedule.flats import flat_of, flats
 from dovetail.targets.load import load_target
 from dovetail.targets.model import Target
 

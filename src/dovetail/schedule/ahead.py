@@ -14,7 +14,7 @@ from math import prod
 
 from dovetail.ir.plan import Plan
 from dovetail.ir.program import Program, Role, Tensor
-from dovetail.schedule.collapse import flat_of, flats
+from dovetail.schedule.flats import flat_of, flats, is_of
 
 GROWTH = 8
 """How much larger than its constants a result may be: one that is merely spread out is better made when it is used."""
@@ -44,9 +44,10 @@ def split_ahead(program: Program) -> Split:
 
 def planned_part(program: Program, plan: Plan) -> Program:
     """The part of ``program`` that ``plan`` runs: all of it, or what is left for each call."""
-    count = len(tuple(plan.leaves()))
-    whole = count in {len(p.statements) for p in (program, *flats(program))}
-    return program if whole else split_ahead(program).main
+    main = split_ahead(program).main
+    if main is program or any(is_of(plan, flat) for flat in flats(main)):
+        return main
+    return program if any(is_of(plan, flat) for flat in (program, *flats(program))) else main
 
 
 def flat_part(program: Program, plan: Plan) -> Program:

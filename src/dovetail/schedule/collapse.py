@@ -5,7 +5,7 @@
 
 The arrays stay as they are in memory: only their description changes, so the result is the same bits.
 Loops of one iteration go too, and statements of none; what is read in strides and often is copied together first,
-or left as it lies (``flats`` are both ways, and a plan is of one of them).
+or left as it lies (``schedule/flats``).
 Steps of a sequence become what a planner can keep in registers (``ir/steps``, ``ir/inline_steps``, ``ir/gates``), and
 sequences that need nothing of each other one (``ir/abreast``).
 """
@@ -20,7 +20,6 @@ from dovetail.ir.expr import Expr, Position, Read, rebuild, walk
 from dovetail.ir.gates import with_parts_apart
 from dovetail.ir.index import Access, Condition, Index, affine, constant, variable
 from dovetail.ir.inline_steps import with_values_inside
-from dovetail.ir.plan import Plan
 from dovetail.ir.program import Combine, Loop, Program, Statement, Tensor
 from dovetail.ir.steps import with_whole_steps
 from dovetail.schedule.empty import without_empty_statements
@@ -30,28 +29,15 @@ from dovetail.schedule.sums import with_wide_sums
 
 
 def collapse(program: Program, gathers: bool = True) -> Program:
-    """``program`` with as few loops and dimensions as describe the same memory accesses."""
+    """``program`` with as few loops and dimensions as describe the same memory accesses.
+
+    ``gathers``: what is read in strides, and often, is copied together first."""
     program = with_wide_sums(without_empty_statements(program))
     program = _without_unit_dimensions(_without_unit_loops(program))
     program = _with_joined_dimensions(gather_strided(program) if gathers else program)
     while (pair := _joinable_in_one(program)) is not None:
         program = _joined(program, *pair)
     return with_parts_apart(with_sequences_abreast(with_values_inside(with_whole_steps(program))))
-
-
-def flats(program: Program) -> tuple[Program, ...]:
-    """The ways to collapse ``program``: what it reads in strides gathered first; or as it lies, where there is such."""
-    gathered = collapse(program)
-    if {t.name for t in gathered.temps} <= {t.name for t in program.temps}:
-        return (gathered,)
-    lying = collapse(program, gathers=False)
-    return (gathered, lying) if len(lying.statements) < len(gathered.statements) else (gathered,)
-
-
-def flat_of(ways: tuple[Program, ...], plan: Plan) -> Program:
-    """Of the ways to collapse a program the one that ``plan`` is of: it has a leaf for each of its statements."""
-    leaves = len(tuple(plan.leaves()))
-    return next((flat for flat in ways if len(flat.statements) == leaves), ways[0])
 
 
 def joined(program: Program) -> Program:

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from dovetail.ir.fit import Fit
 from dovetail.ir.program import Program
 from dovetail.schedule.ahead import split_ahead
-from dovetail.schedule.collapse import flats
 from dovetail.schedule.default import estimated_cycles
 from dovetail.schedule.facts import facts_of
+from dovetail.schedule.flats import flats
 from dovetail.schedule.machine import Machine, machine_of
 from dovetail.targets.model import Target
 

@@ -148,7 +148,7 @@ class Machine:
         others a power of two."""
         size = self.caches[level] if level < len(self.caches) else 32768 << 4 * level
         associativity = max(1, (self.caches[0] if self.caches else 32768) // self.page_bytes)
-        span = 1 << (size // associativity).bit_length() - 1
+        span = 1 << max(1, size // associativity).bit_length() - 1
         associativity = size // span
         return span // max(gcd(stride_bytes, span), self.line_bytes) * associativity
 
