@@ -27,6 +27,8 @@ SMALL_SIZES = (1, 4, 16)
 """Run-time sizes up to which another plan may be better than the one for the whole range: vectors, one register tile
 of rows, a few."""
 
+LEAST_ROUNDS = 4
+"""Rounds over a copy in which the next one is asked for; in fewer of them it would be too much in each."""
 MANY_TILINGS, FEW_TILINGS = 12, 2
 """Register tiles of a reduction that are looked at closely: of large ones, and where time is short."""
 
@@ -38,17 +40,22 @@ def default_plan(program: Program, target: Target, threads: int, tile_fits: tupl
     fewer rows in one go as well, while one of fewer rows would have to pass over the other operand again.
     """
     whole = _plan(program, target, threads, tile_fits)
-    ahead = [h for h in whole.holds if h.ahead]
+    ahead = _laid_out(whole)
     cases: list[Case] = []
     for size in program.sizes[:1]:
         for most in SMALL_SIZES:
             if size.low <= most and most * 8 <= size.high:
                 sizes = tuple(replace(s, low=most, high=most) if s is size else s for s in program.sizes)
                 plan = _plan(replace(program, sizes=sizes), target, threads, tile_fits)
-                if [h for h in plan.holds if h.ahead] == ahead and plan != whole:
+                if _laid_out(plan) == ahead and plan != whole:
                     cases = [case for case in cases if case.plan != plan]
                     cases.append(Case(size.name, most, plan))
     return replace(whole, cases=tuple(cases))
+
+
+def _laid_out(plan: Plan) -> list[Hold]:
+    """What constants are brought into another layout, once for all plans of a kernel."""
+    return [replace(hold, fetched=False) for hold in plan.holds if hold.ahead]
 
 
 def estimated_cycles(program: Program, target: Target, threads: int, tile_fits: tuple[Fit, ...] = ()) -> float:
@@ -230,6 +237,19 @@ class _Planner(RecurrentPlanner):
         loop = order.outer[0][0]
         return Tile(self.name(loop), followers.pairs(facts.number, loop), facts.extents[loop], node, holds=here)
 
+    def is_followed(self, facts: Facts, read: int, order: Order, at: int) -> bool:
+        """Whether what the next round of an outer tile copies of a read is worth asking for: it is passed over while
+        both it and the copy of this round stay near, and it may be far away before."""
+        use = facts.reads[read]
+        if facts.elements(use) * use.bytes <= 4 * self.machine.caches[1] or not use.stride(order.outer[at][0]):
+            return False
+        left = dict(facts.extents)
+        for loop, step, _ in order.outer[: at + 1]:
+            left[loop] = min(left[loop], step)
+        rounds = prod(ceil(left[loop] / step) for loop, step, _ in order.outer[at + 1 :] if not use.stride(loop))
+        part = prod(left[n] for n in use.strides if n in left) * use.bytes
+        return rounds >= LEAST_ROUNDS and part <= self.machine.caches[1]
+
     def is_stream(self, facts: Facts, read: int, order: Order) -> bool:
         """Whether a read passes once, or almost, or block by block, and is too much for the caches of one unit."""
         use = facts.reads[read]
@@ -256,7 +276,10 @@ class _Planner(RecurrentPlanner):
             if at < 0 and not ahead and order.outer and self.is_read_elsewhere(facts, use.access.tensor):
                 at = 0
             shared = not any(parallel for _, _, parallel in order.outer[: at + 1])
-            fetched = ahead and bool(use.stride(order.tiling.lanes)) and self.is_stream(facts, read, order)
+            if ahead:
+                fetched = self.is_stream(facts, read, order)
+            else:
+                fetched = at >= 0 and self.is_followed(facts, read, order, at)
             hold = Hold(use.access.tensor, self.target.main.name, digits, ahead, shared and not ahead, fetched)
             found.append((at, hold))
         return found

@@ -71,6 +71,8 @@ class Machine:
     """How much of the shorter of computing and bringing data from main memory does not hide behind the longer."""
     shared_line_cycles: float = 150.0
     """A line that two units write in turn."""
+    passed_line_cycles: float = 20.0
+    """Writing a line anew that other units have read since."""
     start_cycles: float = 4_000.0
     """Waking the other units and waiting for the last."""
     conflict_cycles: float = 2.0

@@ -323,6 +323,8 @@ def _packs(
         cost = pack_cycles(facts, number, loop, machine) * again
         if cost:
             cost += _run_cycles(facts, number, outer[: position + 1], machine) * again
+            if units > 1 and not any(spread for _, _, spread in outer[: position + 1]):
+                cost += facts.elements(use) * use.bytes / machine.line_bytes * again * machine.passed_line_cycles
         if number in tiling.packed or cost < direct or use.role is Role.CONST:
             digits = _panel(facts, number, loop, span, inner, loop in facts.reduced)
             packs.append((number, digits, position))

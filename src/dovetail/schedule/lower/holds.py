@@ -19,6 +19,7 @@ from dovetail.ir.plan import Digit, Hold, Leaf, PlanNode, Tile
 from dovetail.ir.program import Combine, Loop, Statement
 from dovetail.schedule.lower.leaf import unrolled
 from dovetail.schedule.lower.state import (
+    Following,
     InMemory,
     InRegisters,
     Join,
@@ -258,12 +259,40 @@ def _memory(
     alias = InMemory(buffer.name, (constant(0),) * len(base), hold.digits)
     fill = lower(shop, (plan,), inner.with_held(buffer.name, alias))
     padded = copy in shop.padded_copies
-    inside = state.with_held(hold.tensor, InMemory(buffer.name, base, hold.digits, padded, hold.fetched))
+    following = _following(shop, hold.tensor, base, filled, body, state) if hold.fetched else None
+    inside = state.with_held(hold.tensor, InMemory(buffer.name, base, hold.digits, padded, following=following))
     nodes = enter_holds(shop, rest, body, inside, lower)
     if not state.parallel:
         meet = (Barrier(shop.target.units[0].name),)
         return alloc([buffer], fill + meet + nodes + meet)
     return alloc([buffer], fill + nodes)
+
+
+def _following(
+    shop: Workshop,
+    tensor: str,
+    base: tuple[Index, ...],
+    extents: tuple[Index, ...],
+    body: tuple[PlanNode, ...],
+    state: State,
+) -> Following | None:
+    """What the next round of the tile around will hold; None where there is none, or nobody knows how much."""
+    reader = next(
+        (leaf.statement, access)
+        for child in body
+        for leaf in _leaves(child)
+        for access in shop.statements[leaf.statement].reads()
+        if access.tensor == tensor
+    )
+    statement, access = reader
+    turns = state.turns.get(statement, ())
+    if tensor in state.held or not turns or turns[-1].start.is_constant:
+        return None
+    fixed = tuple(e.const for e in extents if e.is_constant)
+    moved = [index.coefficient(turns[-1].loop) * turns[-1].step for index in access.indices]
+    if len(fixed) < len(extents) or not any(moved):
+        return None
+    return Following(tensor, tuple(b + m for b, m in zip(base, moved, strict=True)), fixed, len(turns))
 
 
 def _writes(shop: Workshop, leaf: Leaf, tensor: str) -> bool:

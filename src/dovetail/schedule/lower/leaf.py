@@ -287,6 +287,7 @@ class _Builder:
             and not isinstance(self.state.held.get(e.access.tensor), InRegisters)
         ):
             place, _ = self.place(e.access)
+            self.nodes += fetches(self.shop, self.state, self.leaf.statement, e.access, place)
             result = self.call(entry.instruction.name, entry.sources, self.temporary(want, lanes), [place])
         else:
             entry = self.need("broadcast", "registers", want.name, lanes)
@@ -393,9 +394,7 @@ class _Builder:
             entry = self.need("load", dtype.name, 1, False, False)
             return self.call(entry.instruction.name, entry.sources, out, [place])
         live = () if self.padded(access) and stride == ONE_APART else self.live
-        held = self.state.held.get(access.tensor)
-        if isinstance(held, InMemory) and held.fetched:
-            self.nodes += fetches(self.state, self.leaf.statement, access, held, place, dtype)
+        self.nodes += fetches(self.shop, self.state, self.leaf.statement, access, place)
         return self.vector_move("load", dtype, place, stride, live, out)
 
     def padded(self, access: Access) -> bool:

@@ -53,15 +53,27 @@ class InRegisters:
 
 
 @dataclass(frozen=True, slots=True)
+class Following:
+    """What the next round of a tile will copy of a tensor: ``extents`` elements from ``base`` on. The copy of this
+    round is read by statements under the tile, in all of their rounds but the ``outside`` outermost ones."""
+
+    tensor: str
+    base: tuple[Index, ...]
+    extents: tuple[int, ...]
+    outside: int
+
+
+@dataclass(frozen=True, slots=True)
 class InMemory:
     """A tensor held in memory with another layout; ``padded``: whole vectors may be read past its end; ``fetched``:
-    vectors are asked for ahead of their use."""
+    it is asked for ahead of its use. ``following``: so is what will be copied next."""
 
     buffer: str
     base: tuple[Index, ...]
     digits: tuple[Digit, ...]
     padded: bool = False
     fetched: bool = False
+    following: Following | None = None
 
 
 Held = InRegisters | InMemory
