@@ -29,7 +29,7 @@ of rows, a few."""
 
 LEAST_ROUNDS = 4
 """Rounds over a copy in which the next one is asked for; in fewer of them it would be too much in each."""
-MANY_TILINGS, FEW_TILINGS = 12, 2
+MANY_TILINGS, FEW_TILINGS = 16, 2
 """Register tiles of a reduction that are looked at closely: of large ones, and where time is short."""
 
 
@@ -58,9 +58,12 @@ def _laid_out(plan: Plan) -> list[Hold]:
     return [replace(hold, fetched=False) for hold in plan.holds if hold.ahead]
 
 
-def estimated_cycles(program: Program, target: Target, threads: int, tile_fits: tuple[Fit, ...] = ()) -> float:
-    """About how long ``program`` takes with its default plan; fewer plans are looked at than for the plan itself."""
-    planner = _Planner(program, target, machine_of(target), threads, tile_fits, most=FEW_TILINGS)
+def estimated_cycles(
+    program: Program, target: Target, threads: int, tile_fits: tuple[Fit, ...] = (), most: int = FEW_TILINGS
+) -> float:
+    """About how long ``program`` takes with its default plan; fewer plans are looked at than for the plan itself, of
+    ``most`` register tiles."""
+    planner = _Planner(program, target, machine_of(target), threads, tile_fits, most=most)
     planner.nodes()
     return planner.cycles
 
@@ -139,7 +142,7 @@ class _Planner(RecurrentPlanner):
         if self.is_padded(facts):
             return [self.padded(facts)]
         followers = followers_of(self.program, facts, self.done)
-        most = self.most or (MANY_TILINGS if facts.points > SMALL else FEW_TILINGS)
+        most = (self.most or MANY_TILINGS) if facts.points > SMALL else FEW_TILINGS
         choices = tilings(facts, self.machine, most)
         order, threads = self.order(facts, choices)
         tiles = self.tiles(facts, threads)

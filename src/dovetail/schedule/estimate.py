@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dovetail.ir.fit import Fit
 from dovetail.ir.program import Program
 from dovetail.schedule.ahead import split_ahead
-from dovetail.schedule.default import estimated_cycles
+from dovetail.schedule.default import MANY_TILINGS, estimated_cycles
 from dovetail.schedule.facts import facts_of
 from dovetail.schedule.flats import flats
 from dovetail.schedule.machine import Machine, machine_of
@@ -36,7 +36,7 @@ def fastest_flat(ways: tuple[Program, ...], target: Target, threads: int, tile_f
     """Of the ways to collapse a program the one that is estimated to be the fastest."""
     if len(ways) == 1:
         return ways[0]
-    return min(ways, key=lambda flat: estimated_cycles(flat, target, threads, tile_fits(flat, target)))
+    return min(ways, key=lambda flat: estimated_cycles(flat, target, threads, tile_fits(flat, target), MANY_TILINGS))
 
 
 def arithmetic_cycles(program: Program, target: Target, threads: int) -> float:

@@ -32,7 +32,7 @@ class Machine:
     ask_cycles: float = 0.25
     """Asking for one."""
     join_cycles: float = 14.0
-    loop_cycles: float = 0.4
+    loop_cycles: float = 0.6
     crowding: float = 0.15
     """How much of the shorter of arithmetic and loads does not hide behind the longer."""
     enter_cycles: float = 24.0
@@ -46,6 +46,8 @@ class Machine:
     """How much more bytes count that are read in strides, and so are not fetched ahead."""
     run_cycles: float = 10.0
     """Beginning to read another stretch of memory."""
+    far_run_cycles: float = 8.0
+    """The same in main memory and on another page, for stretches that are read in passing."""
     page_bytes: int = 4096
     line_bytes: int = LINE_BYTES
     barrier_cycles: float = 1500.0
@@ -77,9 +79,8 @@ class Machine:
     """Waking the other units and waiting for the last."""
     conflict_cycles: float = 2.0
     """Reading a vector that others of the same set have driven out of the innermost cache."""
-    uneven: float = 0.5
+    uneven: float = 0.25
     """By how much of a part one unit is behind another when they meet: others use the machine too."""
-    uneven_seen: float = 0.3
     gone_cycles: float = 7.0
     """A step along memory whose lines share so few sets that even the second cache has lost them before the next sweep,
     though they are asked for ahead."""
@@ -112,11 +113,14 @@ class Machine:
             return 0.0
         return self.crowded * near[0] * min(1.0, near[0] / computing) + self.exposed * sum(near[1:])
 
-    def balance(self, parts: int, units: int) -> float:
-        """How much longer the last unit takes than if all finished together; they are seldom equally fast."""
+    def balance(self, parts: float, units: int) -> float:
+        """How much longer the last unit takes than if all finished together: they take whole parts, the last of which
+        may be smaller, and they are seldom equally fast."""
         if units == 1 or not parts:
             return 1.0
-        return max(ceil(parts / units) * units / parts, 1 + self.uneven * units / parts)
+        whole = ceil(parts) - 1
+        longest = ceil(whole / units) if whole % units else whole // units + parts - whole
+        return (longest + self.uneven) * units / parts
 
     def line_cycles(self, footprint_bytes: int) -> float:
         """Bringing one line of data of this size into the innermost cache, when lines follow each other."""
@@ -140,7 +144,6 @@ class Machine:
             self,
             enter_cycles=self.enter_cycles_seen,
             scatter_cycles=self.lane_cycles,
-            uneven=self.uneven_seen,
             sustained=self.sustained_seen,
             shares=(*self.shares[:-1], self.share_kept),
         )

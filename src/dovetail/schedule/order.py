@@ -176,7 +176,7 @@ def _costed(
     trips = _trips(facts, outer)
     spread = next((t for (_, _, parallel), t in zip(outer, trips, strict=True) if parallel), 1)
     share = min(threads, max(1, spread))
-    balance = machine.balance(spread, threads)
+    balance = machine.balance(_parts(facts, outer), threads)
     packs, packing = _packs(facts, tiling, machine, outer, inner, share)
     rounds = prod(t for (loop, _, _), t in zip(outer, trips, strict=True) if loop in facts.reduced)
     outputs = prod(facts.extents[n] for n in facts.kept)
@@ -195,7 +195,10 @@ def _costed(
     moved = traffic(_tiled(facts, tiling, outer, trips, inner, threads), accesses, machine.usable, machine.line_bytes)
     near = [b / machine.cache_bytes_per_cycle[n] for n, b in enumerate(moved[:-1])]
     seen = machine.seen(near, compute)
-    far = moved[-1] * share / machine.cache_bytes_per_cycle[-1] if _is_far(facts, machine) else 0.0
+    far = 0.0
+    if _is_far(facts, machine):
+        far = moved[-1] * share / machine.cache_bytes_per_cycle[-1]
+        far += _far_runs(facts, tiling, machine, {number for number, _, _ in packs}, inner) / share
     barriers = 0.0
     if threads > 1:
         before = next((n for n, (_, _, parallel) in enumerate(outer) if parallel), 0)
@@ -204,6 +207,17 @@ def _costed(
     longest = max(compute + seen, *(cycles / machine.sustained for cycles in near), far)
     longest += machine.waiting * min(compute + seen, far)
     return Order(tiling, outer, inner, packs, longest + packing + barriers, fetched)
+
+
+def _far_runs(facts: Facts, tiling: Tiling, machine: Machine, packed: set[int], inner: tuple[str, ...]) -> float:
+    """What it costs to begin another stretch of main memory in every step of a read as it lies."""
+    cycles = 0.0
+    for number, use in enumerate(facts.reads):
+        stride = abs(use.stride(inner[-1]) or 0) * use.bytes if inner else 0
+        if number not in packed and use.stride(tiling.lanes) == 1 and stride > machine.line_bytes:
+            pages = min(1.0, stride / machine.page_bytes)
+            cycles += machine.far_run_cycles * pages * facts.elements(use) / tiling.span
+    return cycles
 
 
 def _is_far(facts: Facts, machine: Machine) -> bool:
@@ -253,6 +267,16 @@ def _trips(facts: Facts, outer: tuple[OuterTile, ...]) -> tuple[int, ...]:
         found.append(ceil(left[loop] / step))
         left[loop] = min(step, left[loop])
     return tuple(found)
+
+
+def _parts(facts: Facts, outer: tuple[OuterTile, ...]) -> float:
+    """Into how many parts the units' loop falls, the last one as large as it is."""
+    left = dict(facts.extents)
+    for loop, step, parallel in outer:
+        if parallel:
+            return left[loop] / step
+        left[loop] = min(left[loop], step)
+    return 1.0
 
 
 def _tiled(
@@ -320,7 +344,7 @@ def _packs(
         position = _position(facts, number, outer, machine)
         trips = _trips(facts, outer[: position + 1])
         again = prod(t for (n, _, _), t in zip(outer, trips, strict=False) if not use.stride(n))
-        cost = pack_cycles(facts, number, loop, machine) * again
+        cost = pack_cycles(facts, number, loop, machine, span) * again
         if cost:
             cost += _run_cycles(facts, number, outer[: position + 1], machine) * again
             if units > 1 and not any(spread for _, _, spread in outer[: position + 1]):
@@ -381,7 +405,9 @@ def direct_cycles(
     crossing = tiling.rows > machine.ways(rows) or _swept(facts, use, loop, outer) > machine.ways(rows, 1)
     apart = machine.row_cycles if rows > use.bytes else 0.0
     conflict = machine.set_cycles if rows and crossing else apart
-    return steps * (page + gone + tiling.rows * conflict)
+    lines = reach / machine.line_bytes + 1 if machine.asks(stride) else 0.0
+    asked = lines * machine.load_cycles(use.dtype, tiling.width) * machine.crowding
+    return steps * (page + gone + asked + tiling.rows * conflict)
 
 
 def _is_swept_again(facts: Facts, use: Use, outer: tuple[OuterTile, ...]) -> bool:

@@ -50,22 +50,25 @@ def _step(machine: Machine, part: Vectors) -> float:
     arithmetic = loads = stores = 0.0
     seen: set[str] = set()
     for facts, lanes in zip(part.facts, part.lanes, strict=True):
+        extent = facts.extents.get(lanes, 1)
+        live = extent / ceil(extent / part.width)
         arithmetic += machine.operation_cycles(facts, part.width)
-        stores += _move(machine, facts.out, lanes, part.width, True)
+        stores += _move(machine, facts.out, lanes, part.width, live, True)
         arithmetic += machine.guard_cycles * bool(facts.guarded)
         for use in facts.reads:
             if str(use.access) not in seen:
                 seen.add(str(use.access))
-                loads += _move(machine, use, lanes, part.width, False)
+                loads += _move(machine, use, lanes, part.width, live, False)
     slowest = max(arithmetic, loads, stores)
     rest = arithmetic + loads + stores - slowest
     return slowest + machine.crowding * rest + machine.loop_cycles
 
 
-def _move(machine: Machine, use: Use, lanes: str, width: int, written: bool) -> float:
+def _move(machine: Machine, use: Use, lanes: str, width: int, live: float, written: bool) -> float:
+    """One vector, of which so many lanes exist, between registers and memory."""
     stride = use.stride(lanes) if lanes else 1
     if stride not in (0, 1):
-        return width * machine.lane_cycles
+        return live * machine.lane_cycles
     if written:
         return machine.store_cycles(use.dtype, width)
     return machine.load_cycles(use.dtype, width) if stride else machine.broadcast_cycles(use.dtype, width)

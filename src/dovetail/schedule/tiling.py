@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import ceil, inf, prod
+from math import ceil, gcd, inf, prod
 
 from dovetail.ir.program import Role
 from dovetail.schedule.facts import Facts
@@ -22,8 +22,10 @@ MOST_POINTS = 64
 """Vectors of a register tile; more would become a loop, and registers have no index."""
 FEW_ROWS = (2, 3, 4, 6, 8, 12)
 """The numbers of rows that a small program is tried with."""
-SAME_LOOPS = 5
+SAME_LOOPS = 8
 """Tilings along the same loops that are looked at: what they move between caches is not known yet."""
+COPIED_TOGETHER = 4
+"""How much faster a copy by vectors is than one element by element."""
 SUMMED_VECTORS = 4
 """Vectors taken at once along lanes that are summed up: whole lines of memory, whatever the number of rows."""
 
@@ -317,16 +319,18 @@ def across_cycles(facts: Facts, machine: Machine, loops: tuple[str, str], width:
     neighbours together, unless so many rows drive each other out of the innermost cache; else each element."""
     lanes, across = loops
     apart = abs(facts.out.stride(lanes) or 0) * facts.out.bytes
-    if across and facts.out.stride(across) == 1 and 2 * width * vectors <= machine.ways(apart):
+    if across and facts.out.stride(across) == 1 and 3 * width * vectors <= 2 * machine.ways(apart):
         return vectors * machine.rows_cycles(facts.out.dtype, width, rows)
     return rows * vectors * width * machine.scatter_cycles
 
 
-def pack_cycles(facts: Facts, number: int, loop: str, machine: Machine) -> float:
-    """Laying out a read once: by vectors where the panel runs along its memory, else element by element.
+def pack_cycles(facts: Facts, number: int, loop: str, machine: Machine, span: int = 0) -> float:
+    """Laying out a read once, in panels of ``span``: by vectors where a panel runs along its memory and is so many of
+    them, else element by element.
 
     A constant is laid out before any call, which costs nothing here."""
     use = facts.reads[number]
     if use.role is Role.CONST:
         return 0.0
-    return facts.elements(use) * machine.copy_cycles / (4 if use.stride(loop) == 1 else 1)
+    together = gcd(span, COPIED_TOGETHER) if use.stride(loop) == 1 else 1
+    return facts.elements(use) * machine.copy_cycles / together

@@ -47,7 +47,7 @@ def test_a_plan_says_which_way_it_is_of() -> None:
 
 
 def test_the_way_that_is_estimated_to_be_faster_is_taken() -> None:
-    few, many = strided(128, 28, 256), strided(1024, 14, 512)
+    few, many = strided(128, 28, 256), strided(2048, 7, 1024)
     gathered, lying = flats(few)
     assert fastest_flat((gathered, lying), V4, 2) is lying
     assert estimate_cycles(few, V4, 2) < estimate_cycles(gathered, V4, 2)
