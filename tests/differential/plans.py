@@ -101,7 +101,8 @@ class _Maker:
             else:
                 digits.append(Digit(dimension))
         order = self.draw(st.permutations(digits))
-        return Hold(tensor, self.target.main.name, tuple(order), shared=self.draw(st.booleans()))
+        shared, fetched = self.draw(st.booleans()), self.draw(st.booleans())
+        return Hold(tensor, self.target.main.name, tuple(order), shared=shared, fetched=fetched)
 
     def joined(self, nodes: list[PlanNode]) -> list[PlanNode]:
         """One node placed under a tile of its left neighbour, over the loops that walk the same dimension."""

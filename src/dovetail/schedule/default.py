@@ -29,6 +29,8 @@ of rows, a few."""
 
 LEAST_ROUNDS = 4
 """Rounds over a copy in which the next one is asked for; in fewer of them it would be too much in each."""
+NEAR_COPIES = 4
+"""Second caches that a tensor must be larger than for that; what is smaller is seldom far away."""
 MANY_TILINGS, FEW_TILINGS = 16, 2
 """Register tiles of a reduction that are looked at closely: of large ones, and where time is short."""
 
@@ -243,15 +245,17 @@ class _Planner(RecurrentPlanner):
     def is_followed(self, facts: Facts, read: int, order: Order, at: int) -> bool:
         """Whether what the next round of an outer tile copies of a read is worth asking for: it is passed over while
         both it and the copy of this round stay near, and it may be far away before."""
-        use = facts.reads[read]
-        if facts.elements(use) * use.bytes <= 4 * self.machine.caches[1] or not use.stride(order.outer[at][0]):
+        use, caches = facts.reads[read], self.machine.caches
+        if len(caches) < 2 or not use.stride(order.outer[at][0]):
+            return False
+        if facts.elements(use) * use.bytes <= NEAR_COPIES * caches[1]:
             return False
         left = dict(facts.extents)
         for loop, step, _ in order.outer[: at + 1]:
             left[loop] = min(left[loop], step)
         rounds = prod(ceil(left[loop] / step) for loop, step, _ in order.outer[at + 1 :] if not use.stride(loop))
         part = prod(left[n] for n in use.strides if n in left) * use.bytes
-        return rounds >= LEAST_ROUNDS and part <= self.machine.caches[1]
+        return rounds >= LEAST_ROUNDS and part <= caches[1]
 
     def is_stream(self, facts: Facts, read: int, order: Order) -> bool:
         """Whether a read passes once, or almost, or block by block, and is too much for the caches of one unit."""

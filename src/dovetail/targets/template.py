@@ -16,6 +16,8 @@
     {each half} .. {end}   for h = L/2, L/4, .. 1, with {h}, {2h}, {hv}, {2hv}, {low}, {high}: shuffle masks of halves
     {each four} .. {end}   for lanes 0 to 3, 4 to 7, ..: their numbers {l0} {l1} {l2} {l3}, and shuffle masks: {four} of
                            them all, {left} and {right} of the first and the last two
+    {each eight} .. {end}  for lanes 0 to 7, 8 to 15, ..: their numbers {l0} to {l7}, and {eight}, a shuffle mask of two
+                           registers: the first four lanes of one, the same of the other, then the last four so
     {zip1 low} {zip1 high} {zip2 low} {zip2 high}
                            shuffle masks of two registers: in each four lanes the lower (higher) half of both, by one
                            element (by two elements) in turn
@@ -148,7 +150,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Text to repeat for every ``lane``, ``half`` or ``four`` lanes."""
+    """Text to repeat for every ``lane``, ``half``, ``four`` or ``eight`` lanes."""
 
     over: str
     body: Template
@@ -169,7 +171,7 @@ def compile_template(text: str) -> Template:
         elif key == "end":
             over, parts = stack.pop()
             if not stack:
-                raise ValueError("{end} without {each lane}, {each half} or {each four}")
+                raise ValueError("{end} without {each lane}, {each half}, {each four} or {each eight}")
             stack[-1][1].append(Block(over, Template(tuple(parts))))
         else:
             stack[-1][1].append(Key(key))
@@ -218,7 +220,21 @@ def _fours(scope: Scope) -> list[dict[str, str]]:
     return rows
 
 
-_BLOCKS: dict[str, Callable[[Scope], list[dict[str, str]]]] = {"lane": _lanes, "half": _halves, "four": _fours}
+def _eights(scope: Scope) -> list[dict[str, str]]:
+    rows = []
+    for lane in range(0, scope.lanes, 8):
+        numbers = {f"l{n}": str(lane + n) for n in range(8)}
+        starts = (lane, scope.lanes + lane, lane + 4, scope.lanes + lane + 4)
+        rows.append({**numbers, "eight": shuffle_mask(at + n for at in starts for n in range(4))})
+    return rows
+
+
+_BLOCKS: dict[str, Callable[[Scope], list[dict[str, str]]]] = {
+    "lane": _lanes,
+    "half": _halves,
+    "four": _fours,
+    "eight": _eights,
+}
 _ZIPS = {"zip1 low": (1, 0), "zip1 high": (1, 2), "zip2 low": (2, 0), "zip2 high": (2, 2)}
 """How many elements at a time, and the first lane of four."""
 

@@ -26,6 +26,8 @@ from dovetail.schedule.machine import LINE_BYTES
 
 AHEAD_BYTES = 1536
 """How far ahead of its use a stream is asked for."""
+MOST_LINES = 8
+"""Lines asked for at once; where a copy is used in so few steps that they would be more, it is not asked for."""
 FEW_ROUNDS = 8
 """Where nobody knows how many rounds there are, so many ask for all that follows: asking again costs little."""
 
@@ -97,9 +99,7 @@ def _next_block(
         yield Fetch(Place(buffer, (*digits[:-1], passed + line * (LINE_BYTES // dtype.bytes))))
 
 
-def _next_copy(
-    state: State, statement: int, access: Access, following: Following, dtype: DType
-) -> Iterator[Fetch]:
+def _next_copy(state: State, statement: int, access: Access, following: Following, dtype: DType) -> Iterator[Fetch]:
     """Of what the next round of the tile around will copy: some of its rows in each round over what was copied, and of
     these a line in each step."""
     turns = state.turns[statement][following.outside :]
@@ -109,6 +109,8 @@ def _next_copy(
     rows = prod(around)
     per_row = run * dtype.bytes // LINE_BYTES + 1
     lines = -(-rows // rounds) * per_row
+    if lines > MOST_LINES * steps:
+        return
     first = floor_divide(round_ * rows, rounds, state.ranges)
     number = floor_divide(step * lines, steps, state.ranges)
     for line in range(-(-lines // steps)):

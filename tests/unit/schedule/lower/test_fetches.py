@@ -1,10 +1,12 @@
-"""Blocks of panels are asked for while the block before them is used."""
+"""What comes next is asked for: the next block of panels, the next copy, or a stream a little ahead."""
 
 from collections.abc import Iterator, Mapping
 
-from dovetail.ir.nest import Alloc, Fetch, Loop, Nest, Node, Parallel, When
+import pytest
+
+from dovetail.ir.nest import Alloc, Call, Fetch, Loop, Nest, Node, Parallel, Place, When, walk
 from dovetail.ir.parse import parse
-from dovetail.ir.plan import Plan
+from dovetail.ir.plan import Digit, Hold, Leaf, Plan, Tile
 from dovetail.schedule.default import default_plan
 from dovetail.schedule.lower.build import build_nest
 from dovetail.targets.load import load_target
@@ -40,6 +42,61 @@ def test_with_a_run_time_number_of_rows_all_that_follows_is_asked_for_in_a_few_r
 def test_a_constant_that_stays_near_is_not_asked_for() -> None:
     plan, _ = product(64, 48, 64)
     assert not any(hold.fetched for hold in plan.holds)
+
+
+@pytest.mark.parametrize("columns", [96, 96 + 7])
+@pytest.mark.parametrize(("rows", "depth"), [(24, 100), (8, 64), (90, 50)])
+def test_all_that_the_next_copy_reads_is_asked_for_while_this_one_is_used(rows: int, depth: int, columns: int) -> None:
+    width, text = 24, f"in a: f32[{rows},{depth}]  in b: f32[{depth},{columns}]  out c: f32[{rows},{columns}]"
+    program = parse(f"{text}\nfor i<{rows}, j<{columns}, k<{depth}: c[i,j] += a[i,k] * b[k,j]")
+    copy = Hold("b", "memory", (Digit(1, width), Digit(0), Digit(1, 1, width)), fetched=True)
+    sums = Tile("k1", ((0, "k"),), 1, (Leaf(0, "j", 8),))
+    tiles = Tile("i2", ((0, "i"),), 4, (sums,), holds=(Hold("c", "registers"),))
+    nest = build_nest(program, Plan((Tile("j3", ((0, "j"),), width, (tiles,), holds=(copy,)),)), TARGET)
+    asked = set(places(nest.body, "b", {}))
+    for row in range(depth):
+        for first in range(width, columns // width * width, LINE_ELEMENTS):
+            assert any((row, column) in asked for column in range(first, first + LINE_ELEMENTS)), (row, first)
+    assert min(column for _, column in asked) >= width  # nobody asks for the first copy
+    per_row = width // LINE_ELEMENTS + 1 + 1
+    assert len(asked) <= per_row * depth * (columns // width) * 1.5
+
+
+def test_a_copy_that_is_the_only_one_asks_for_nothing() -> None:
+    program = parse("in a: f32[8,64]  in b: f32[64,24]  out c: f32[8,24]\nfor i<8, j<24, k<64: c[i,j] += a[i,k]*b[k,j]")
+    copy = Hold("b", "memory", (Digit(1, 24), Digit(0), Digit(1, 1, 24)), fetched=True)
+    plan = Plan((Tile("j1", ((0, "j"),), 24, (Tile("i1", ((0, "i"),), 4, (Leaf(0, "j", 8),)),), holds=(copy,)),))
+    assert not list(places(build_nest(program, plan, TARGET).body, "b", {}))
+
+
+@pytest.mark.parametrize(("rows", "block"), [(64, True), (2048, False)])
+def test_a_block_of_rows_is_asked_for_where_it_stays_near_else_what_comes_soon(rows: int, block: bool) -> None:
+    depth, panel = 256, 4
+    program = parse(
+        f"const a: f32[{rows},{depth}]  in b: f32[{depth},48]  out c: f32[{rows},48]\n"
+        f"for i<{rows}, j<48, k<{depth}: c[i,j] += a[i,k] * b[k,j]"
+    )
+    held = Hold("a", "memory", (Digit(0, panel), Digit(1), Digit(0, 1, panel)), ahead=True, fetched=True)
+    sums = Tile("k1", ((0, "k"),), 1, (Leaf(0, "j", 8),))
+    tiles = Tile("i2", ((0, "i"),), panel, (sums,), holds=(Hold("c", "registers"),))
+    plan = Plan((Tile("k4", ((0, "k"),), depth // 2, (Tile("j3", ((0, "j"),), 24, (tiles,)),)),), (held,))
+    nest = build_nest(program, plan, TARGET)
+    operands = [operand for node in walk(nest.body) if isinstance(node, Call) for operand in node.operands]
+    read = {o.indices for o in operands if isinstance(o, Place) and o.buffer == "a"}
+    asked = [n.place.indices for n in walk(nest.body) if isinstance(n, Fetch) and n.place.buffer == "a"]
+    ahead = {(f[1] - r[1]).const for f in asked for r in read if f[0] == r[0] and (f[1] - r[1]).is_constant}
+    assert asked
+    assert (1536 // (4 * panel) in ahead) is not block
+
+
+@pytest.mark.parametrize(("columns", "far"), [(640, False), (6400, True)])
+def test_copies_are_asked_for_of_what_the_cores_do_not_keep_near(columns: int, far: bool) -> None:
+    program = parse(
+        f"const a: f32[512,256]  in b: f32[256,{columns}]  out c: f32[512,{columns}]\n"
+        f"for i<512, j<{columns}, k<256: c[i,j] += a[i,k] * b[k,j]"
+    )
+    (copy,) = (hold for hold in default_plan(program, TARGET, 2).all_holds() if hold.tensor == "b")
+    assert copy.fetched is far
 
 
 def product(rows: int | str, columns: int, depth: int, sizes: str = "") -> tuple[Plan, Nest]:

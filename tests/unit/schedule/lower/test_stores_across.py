@@ -59,7 +59,7 @@ def test_the_first_convolution_of_a_network_stores_neighbours_together() -> None
 
 
 @pytest.mark.parametrize(
-    ("rows", "together"), [(1, [1]), (2, [2]), (3, [2, 1]), (4, [4]), (7, [4, 2, 1]), (9, [4, 4, 1])]
+    ("rows", "together"), [(1, [1]), (2, [2]), (3, [2, 1]), (4, [4]), (7, [4, 2, 1]), (9, [8, 1]), (15, [8, 4, 2, 1])]
 )
 @pytest.mark.parametrize("target", [V3, V4], ids=["v3", "v4"])
 def test_neighbours_are_stored_by_the_largest_instructions(target: Target, rows: int, together: list[int]) -> None:
@@ -69,7 +69,7 @@ def test_neighbours_are_stored_by_the_largest_instructions(target: Target, rows:
 
 @pytest.mark.parametrize("dtype", ["f32", "i32", "u32", "f64", "i16"])
 @pytest.mark.parametrize("extent", [16, 24, 21])
-@pytest.mark.parametrize("rows", range(1, 10))
+@pytest.mark.parametrize("rows", range(1, 12))
 def test_what_is_stored_across_memory_is_exact(dtype: str, extent: int, rows: int) -> None:
     text = f"in x: {dtype}[11, {extent}]  out y: {dtype}[{extent}, 11]  for k<{extent}, p<11: y[k, p] = x[p, k] * 2"
     program = parse(text)
