@@ -274,7 +274,7 @@ def _parts(facts: Facts, outer: tuple[OuterTile, ...]) -> float:
     left = dict(facts.extents)
     for loop, step, parallel in outer:
         if parallel:
-            return left[loop] / step
+            return max(1.0, left[loop] / step)
         left[loop] = min(left[loop], step)
     return 1.0
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from dovetail.ir.parse import parse
-from dovetail.schedule import default
+from dovetail.schedule import default, order
 from dovetail.schedule.facts import Facts, facts_of
 from dovetail.schedule.machine import machine_of
 from dovetail.schedule.pointwise import Vectors, pointwise_cycles
@@ -70,3 +70,14 @@ def test_where_lines_pass_slowly_between_units_each_copies_for_itself(monkeypatc
         monkeypatch.setattr(default, "machine_of", lambda target, far=far: far)
         shared.append([h.tensor for h in default.default_plan(program, TARGET, 2).all_holds() if h.shared])
     assert shared[0] and not shared[1]
+
+
+def test_a_second_cache_smaller_than_the_ways_of_the_first_keeps_no_line() -> None:
+    tiny = replace(MACHINE, caches=(MACHINE.caches[0], 4))
+    assert tiny.ways(4096, 1) == 0
+    assert tiny.loses(4096, 1)
+
+
+def test_a_loop_shorter_than_its_tile_is_one_part() -> None:
+    facts = product(5, 640, 64)
+    assert [order._parts(facts, (("j", 64, False), ("i", step, True))) for step in (2, 5, 8)] == [2.5, 1, 1]

@@ -104,7 +104,7 @@ def _read_attribute(proto: AttributeProto, reading: Reading, place: Place, depth
     if field in ("ints", "floats"):
         return tuple(value)
     single = field[:-1].replace("type_proto", "tp")
-    return tuple(_one(_ALIASES.get(single, single), part, reading, place, depth, graph) for part in value)  # type: ignore[return-value]
+    return tuple(_one(_ALIASES.get(single, single), part, reading, place, depth, graph) for part in value)  # type: ignore[return-value]  # all are of one kind
 
 
 _ALIASES = {"string": "s", "tensor": "t", "graph": "g"}
@@ -122,7 +122,8 @@ def _one(field: str, value: object, reading: Reading, place: Place, depth: int, 
         return read_sparse(value, reading, place)
     if field == "tp":
         return _stated(read_type(value, reading, place), place)
-    return value  # type: ignore[return-value]
+    assert isinstance(value, int | float), field
+    return value
 
 
 def _text(value: object, reading: Reading, place: Place) -> str | bytes:

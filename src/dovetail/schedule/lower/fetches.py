@@ -102,7 +102,7 @@ def _next_block(
 def _next_copy(state: State, statement: int, access: Access, following: Following, dtype: DType) -> Iterator[Fetch]:
     """Of what the next round of the tile around will copy: some of its rows in each round over what was copied, and of
     these a line in each step."""
-    turns = state.turns[statement][following.outside :]
+    turns = state.turns.get(statement, ())[following.outside :]
     round_, rounds = _counted(tuple(t for t in turns if t.loop not in access.names() and t.rounds > 1), state)
     step, steps = _counted(tuple(t for t in turns if t.loop in access.names() and t.rounds > 1), state)
     *around, run = following.extents

@@ -277,14 +277,13 @@ def _following(
     state: State,
 ) -> Following | None:
     """What the next round of the tile around will hold; None where there is none, or nobody knows how much."""
-    reader = next(
+    statement, access = next(
         (leaf.statement, access)
         for child in body
         for leaf in _leaves(child)
         for access in shop.statements[leaf.statement].reads()
         if access.tensor == tensor
     )
-    statement, access = reader
     turns = state.turns.get(statement, ())
     if tensor in state.held or not turns or turns[-1].start.is_constant:
         return None
